@@ -1,0 +1,1 @@
+"""turngym/Rooms-v0: a text world in pure Python."""

@@ -1,0 +1,1 @@
+"""turngym/TextWorld-v0: games of Microsoft's TextWorld (extra `textworld`)."""

@@ -1,0 +1,1 @@
+"""Places where untrusted code runs. The layer stands between the environments and the core."""
