@@ -30,6 +30,7 @@ class Snapshot:
 
     task: str
     seed: int | None
+    chance: Mapping[str, Any]
     commands: tuple[str, ...]
     saved: Mapping[str, Any] | None
 
@@ -97,6 +98,7 @@ class TurnEnv(gymnasium.Env[str, str], ABC):
         self.reward = reward
         self.list_commands = list_commands
         self._task: str | None = None
+        self._outcome: Outcome = "running"
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -143,9 +145,15 @@ class TurnEnv(gymnasium.Env[str, str], ABC):
         """The command that reveals names the plan needs (look at the inventory, read the record), or ""."""
         return ""
 
+    def words(self) -> Sequence[str]:
+        """Words that the environment may ever say or read, for tokenizers made for it; () when it tells none."""
+        return ()
+
     def augment(self, name: str, demo: Demonstration, rng: np.random.Generator) -> Demonstration:
         """The demonstration in other words that hold the same facts; unchanged where it has no other."""
-        raise ConfigError(f"{type(self).__name__} offers no augmentation {name!r}. It offers: {self.augmentations}.")
+        raise ConfigError(
+            f"{type(self).__name__} offers no augmentation {name!r}. It offers: {self.augmentations}."
+        )
 
     # The base's part.
 
@@ -183,9 +191,12 @@ class TurnEnv(gymnasium.Env[str, str], ABC):
         super().reset(seed=seed)
         if task is None:
             tasks = self.tasks(split)
-            task = tasks[int(self.np_random.integers(len(tasks)))]
+            # From a child stream: chance during the episode is the same whether the task was named or picked.
+            task = tasks[int(self.np_random.spawn(1)[0].integers(len(tasks)))]
         if not isinstance(task, str):
-            raise TaskError(f"Task {task!r} is no string. Task ids of this environment look like {self._example()!r}.")
+            raise TaskError(
+                f"Task {task!r} is no string. Task ids of this environment look like {self._example()!r}."
+            )
         self._start(task, seed)
         info = self._info()
         info["instructions"] = self.told()
@@ -211,6 +222,10 @@ class TurnEnv(gymnasium.Env[str, str], ABC):
         self._commands.append(action)
         refusal = self._refusal(action)
         turn = Turn(refusal, valid=False) if refusal else self.act(action)
+        if not isinstance(turn, Turn):
+            raise EnvContractError(
+                f"{type(self).__name__}.act returned {turn!r}. Return Turn(observation, ...)."
+            )
         self._turns += 1
         self._valid = turn.valid
         if turn.score is not None:
@@ -228,33 +243,49 @@ class TurnEnv(gymnasium.Env[str, str], ABC):
 
     def snapshot(self) -> Snapshot:
         """This moment of the episode: a deep copy where the state allows it, else the commands to replay."""
+        if self._task is None:
+            raise ResetNeeded("There is no episode to take a snapshot of. Call reset() first.")
         try:
-            saved = copy.deepcopy({name: value for name, value in vars(self).items() if name not in _NOT_SAVED})
-        except (TypeError, ValueError, NotImplementedError):
+            saved = copy.deepcopy(
+                {name: value for name, value in vars(self).items() if name not in _NOT_SAVED}
+            )
+        except (TypeError, ValueError, NotImplementedError, copy.Error):
             saved = None
-        return Snapshot(self._task or "", self._seed, tuple(self._commands), saved)
+        return Snapshot(self._task, self._seed, self._chance, tuple(self._commands), saved)
 
     def restore(self, snapshot: Snapshot) -> None:
         """Goes back to a snapshot of this environment; it can be restored any number of times."""
         if snapshot.saved is not None:
+            for name in vars(self).keys() - snapshot.saved.keys() - _NOT_SAVED:
+                delattr(self, name)  # An attribute that the episode made after the snapshot.
             vars(self).update(copy.deepcopy(dict(snapshot.saved)))
             return
-        self.reset(seed=snapshot.seed, options={"task": snapshot.task})
+        # Not by `reset`: without a seed it would draw other chance than the episode had.
+        self.np_random.bit_generator.state = dict(snapshot.chance)
+        self._start(snapshot.task, snapshot.seed)
         for command in snapshot.commands:
             self.step(command)
 
     def _start(self, task: str, seed: int | None) -> None:
-        identity = self.spec.id if self.spec is not None else f"{type(self).__module__}:{type(self).__qualname__}"
-        self._task, self._seed = task, seed
+        identity = (
+            self.spec.id if self.spec is not None else f"{type(self).__module__}:{type(self).__qualname__}"
+        )
+        self._task, self._seed = None, seed  # A task that fails to load leaves no episode behind.
+        self._chance = self.np_random.bit_generator.state
         self._turns, self._score, self._progress = 0, 0.0, 0.0
         self._valid, self._outcome = True, "running"
         self._commands: list[str] = []
         self._observation = self.load(task, seeding.generator("task", identity, task))
+        if not isinstance(self._observation, str):
+            raise EnvContractError(
+                f"{type(self).__name__}.load returned {self._observation!r}. Return the first observation, a str."
+            )
         self._start_score = self._score
         if not self.max_score > self._start_score:
             raise EnvContractError(
                 f"{type(self).__name__}: max_score {self.max_score} must exceed the start's score {self._start_score}."
             )
+        self._task = task
         self._start_key = self._key()
 
     def start_at(self, score: float) -> None:

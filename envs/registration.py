@@ -2,6 +2,8 @@
 
 import difflib
 import importlib
+import re
+from collections.abc import Callable
 from typing import Any
 
 import gymnasium
@@ -24,6 +26,15 @@ def register_envs() -> None:
         if env_id not in gymnasium.registry:
             # The turn limit is the base's own, so Gymnasium must add no TimeLimit wrapper.
             gymnasium.register(env_id, entry_point=entry_point, max_episode_steps=None)
+
+
+def register_factory(factory: Callable[..., TurnEnv]) -> str:
+    """Registers a function or class that makes environments, for this process; returns its id."""
+    name = re.sub(r"[^A-Za-z0-9]+", "-", getattr(factory, "__qualname__", "factory")).strip("-")
+    env_id = f"local/{name}-v0"
+    gymnasium.registry.pop(env_id, None)
+    gymnasium.register(env_id, entry_point=factory)
+    return env_id
 
 
 def env_ids() -> tuple[str, ...]:
@@ -65,11 +76,11 @@ def make(env_id: str, **kwargs: Any) -> gymnasium.Env[str, str]:
     try:
         return gymnasium.make(spec, **kwargs)
     except TypeError as error:
-        if "unexpected keyword argument" not in str(error):
+        wrong = re.search(r"unexpected keyword argument '(\w+)'", str(error))
+        if wrong is None:
             raise
-        wrong = str(error).split("'")[-2] if "'" in str(error) else str(error)
         raise ConfigError(
-            f"{spec.id} takes no argument {wrong!r}. `turngym help env {spec.id}` lists its arguments."
+            f"{spec.id} takes no argument {wrong[1]!r}. `turngym help env {spec.id}` lists its arguments."
         ) from error
 
 
@@ -77,7 +88,9 @@ def make_turn_env(env_id: str, **kwargs: Any) -> TurnEnv:
     """The bare TurnEnv behind an id, for what needs more than Gymnasium's interface."""
     env = make(env_id, **kwargs).unwrapped
     if not isinstance(env, TurnEnv):
-        raise ConfigError(f"{env_id!r} is a {type(env).__name__}, not a TurnEnv. Wrap it in a TurnEnv subclass.")
+        raise ConfigError(
+            f"{env_id!r} is a {type(env).__name__}, not a TurnEnv. Wrap it in a TurnEnv subclass."
+        )
     return env
 
 

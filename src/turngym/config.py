@@ -5,10 +5,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from io import StringIO
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from types import NoneType
+from typing import Annotated, Any, Generic, Literal, TypeVar, get_args, get_origin
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError, ValidationInfo, field_validator
 from ruamel.yaml import YAML
+from ruamel.yaml.constructor import SafeConstructor
 from ruamel.yaml.error import YAMLError
 
 from turngym.errors import ConfigError, UnknownNameError, suggest
@@ -18,6 +20,34 @@ class Settings(BaseModel):
     """Base of every settings model: frozen, unknown keys refused, strict booleans, docstrings as help."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _keep_booleans_apart(cls, value: Any, info: ValidationInfo) -> Any:
+        """Pydantic would take "yes" and 1 for true, and true for 1."""
+        leaves = _leaf_types(cls.model_fields[info.field_name or ""].annotation)
+        values = value if isinstance(value, list | tuple) else [value]
+        if leaves <= {bool, NoneType}:
+            wrong = [one for one in values if not isinstance(one, bool | None)]
+            if wrong:
+                raise ValueError(f"{wrong[0]!r} is no boolean. Write true or false.")
+        elif leaves <= {int, float, str, NoneType} and any(isinstance(one, bool) for one in values):
+            raise ValueError(
+                "true and false are booleans, and this setting takes none. Give a number or a text."
+            )
+        return value
+
+
+def _leaf_types(annotation: Any) -> set[Any]:
+    """Types that an annotation is made of, through unions and sequences: `tuple[float, ...] | None`."""
+    arguments = [one for one in get_args(annotation) if one is not Ellipsis]
+    if get_origin(annotation) is Literal:
+        return {type(one) for one in arguments}
+    if get_origin(annotation) is Annotated:
+        return _leaf_types(arguments[0])
+    if not arguments:
+        return {annotation}
+    return set().union(*(_leaf_types(one) for one in arguments))
 
 
 FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
@@ -81,6 +111,13 @@ def load_entry_points() -> None:
             entry.load()
 
 
+class _Constructor(SafeConstructor):
+    """YAML 1.2 knows no dates: 2026-11-30 is text."""
+
+
+_Constructor.add_constructor("tag:yaml.org,2002:timestamp", SafeConstructor.construct_yaml_str)
+
+
 def parse_yaml(text: str, *, source: str) -> Any:
     """Value of a YAML 1.2 text (1e-6 is a number, "no" is text).
 
@@ -88,12 +125,16 @@ def parse_yaml(text: str, *, source: str) -> Any:
         ConfigError: the text is no YAML; names source and line.
     """
     try:
-        return YAML(typ="safe", pure=True).load(text)
+        reader = YAML(typ="safe", pure=True)
+        reader.Constructor = _Constructor
+        return reader.load(text)
     except YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         line = f" line {mark.line + 1}" if mark is not None else ""
         problem = getattr(error, "problem", None) or "not readable"
-        raise ConfigError(f"{source}{line}: not valid YAML ({problem}). Check quotes, colons and indentation.") from error
+        raise ConfigError(
+            f"{source}{line}: not valid YAML ({problem}). Check quotes, colons and indentation."
+        ) from error
 
 
 def read_yaml(path: Path) -> dict[str, Any]:
@@ -143,6 +184,8 @@ def explain(model: type[BaseModel], error: ValidationError, *, source: str, pref
         return f"{source}: {where} is not a setting. {suggest(parts[-1], known)}{more}"
     if first["type"] == "missing":
         return f"{source}: {where} is missing. Set it in the recipe.{more}"
+    if first["type"] == "string_type" and isinstance(first["input"], int | float):
+        return f"{source}: {where} = {first['input']!r} reads as a number or boolean. Put it in quotes to make it text.{more}"
     message = first["msg"].removeprefix("Value error, ")
     if isinstance(first.get("ctx", {}).get("error"), Exception):
         return f"{source}: {where}: {message}{more}"

@@ -14,7 +14,8 @@
     └── BalanceError (AssertionError)       a ledger does not balance: a bug of ours
 
 `except Exception` stands only at process and protocol borders: the worker loop and the inline pool
-(`envs/pool.py`), the checker's junk test (`envs/checker.py`) and the top of the command line (`cli.py`).
+(`envs/pool.py`), the checker around what an author wrote (`envs/checker/`) and the top of the command line
+(`cli.py`).
 """
 
 import difflib

@@ -181,6 +181,9 @@ class Demonstration:
     authors: tuple[Author, ...] = field(default=())
 
 
+_MOST_DIGITS = 100
+
+
 class TaskRange(Sequence[str]):
     """Lazy sequence of task ids `prefix + number` for the numbers of a range."""
 
@@ -206,7 +209,9 @@ class TaskRange(Sequence[str]):
         if not isinstance(task, str) or not task.startswith(self.prefix):
             return False
         tail = task[len(self.prefix) :]
-        return tail.isdecimal() and str(int(tail)) == tail and int(tail) in self.numbers
+        if len(tail) > _MOST_DIGITS or not tail.removeprefix("-").isdecimal():
+            return False
+        return str(int(tail)) == tail and int(tail) in self.numbers
 
     def __repr__(self) -> str:
         return f"TaskRange({self.prefix!r}, {self.numbers!r})"

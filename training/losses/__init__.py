@@ -1,0 +1,1 @@
+"""Losses and averages: pure functions, one file each."""

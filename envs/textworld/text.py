@@ -1,0 +1,63 @@
+"""What Inform prints, cleaned: banner, prompt, status line and trace cut, whitespace squeezed, lower-cased.
+
+All text is lower-cased: the parser doesn't care, and a small word-level model then has one form of each name.
+"""
+
+import re
+from dataclasses import dataclass
+
+_TRACE = re.compile(r"\[([^\]]*)\]\n?")
+_SUCCEEDED = " - succeeded"
+_WON, _LOST = "*** The End ***", "*** You lost! ***"
+_FIRST_ROOM = "-= "
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """One reply of the engine.
+
+    Attributes:
+        text: what the agent reads.
+        events: actions that succeeded, as Inform names them ("opening the box"), sub-actions left out.
+        acted: an action was tried; False for the parser's errors and questions.
+        won, lost: the story has ended.
+    """
+
+    text: str
+    events: tuple[str, ...]
+    acted: bool
+    won: bool
+    lost: bool
+
+
+def squeeze(text: str) -> str:
+    """Lower case, every run of whitespace one blank."""
+    return " ".join(text.split()).lower()
+
+
+def read_intro(raw: str) -> str:
+    """The first room's description, without the banner and the objective above it."""
+    start = max(raw.find(_FIRST_ROOM), 0)
+    return squeeze(_without_prompt(raw[start:]))
+
+
+def read_reply(raw: str) -> Reply:
+    """Takes a reply apart.
+
+    Commands are sent in lower case and without brackets, so that no echo of them looks like a trace or an end.
+    """
+    won, lost = _WON in raw, _LOST in raw
+    body = raw
+    for ending in (_WON, _LOST):
+        body = body.split(ending, 1)[0]
+    body = _without_prompt(body)
+    traced: list[str] = _TRACE.findall(body)
+    events = tuple(
+        event.removesuffix(_SUCCEEDED) for event in traced if event.endswith(_SUCCEEDED) and "(" not in event
+    )
+    return Reply(squeeze(_TRACE.sub("", body)), events, bool(traced), won, lost)
+
+
+def _without_prompt(raw: str) -> str:
+    # The prompt is followed by the status line, which jericho prints into the text.
+    return raw.rsplit("\n>", 1)[0]

@@ -1,0 +1,108 @@
+"""Demonstrations in other words: the objective told differently, or things and rooms renamed.
+
+Both work on text alone and need the game's card only, so they never start a game.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import lru_cache
+
+import numpy as np
+
+from turngym.envs.textworld.games import Card, load_card
+from turngym.envs.textworld.levels import parse_task
+from turngym.envs.textworld.survey_table import narrow_words
+from turngym.envs.textworld.vocabulary import FIXED_WORDS, name_words
+from turngym.types import Demonstration
+
+_TRIES = 30
+# An article is matched with its word, so that it can follow the new word's first letter. After "type" stands a letter.
+_ARTICLE_AND_WORD = re.compile(r"((?<![a-z0-9'-])(?<!type )an? )?([a-z0-9]+(?:['-][a-z0-9]+)*)")
+_BORDER = "\0"
+
+
+def reword(demo: Demonstration, rng: np.random.Generator) -> Demonstration:
+    """The demonstration under another objective text that reveals the same names; unchanged where none is known."""
+    card = load_card(*parse_task(demo.task))
+    if not card.reworded or card.objective not in demo.instructions:
+        return demo
+    objective = card.reworded[int(rng.integers(len(card.reworded)))]
+    return replace(
+        demo,
+        instructions=demo.instructions.replace(card.objective, objective),
+        # The command "goal" prints it.
+        observations=tuple(text.replace(card.objective, objective) for text in demo.observations),
+    )
+
+
+def rename(demo: Demonstration, rng: np.random.Generator, *, wide: bool) -> Demonstration:
+    """The demonstration with other names of things and rooms, in instructions, observations and commands alike.
+
+    Names change word by word, so a key and its box go on sharing their adjective. Half of the new words come from
+    names of the same type of thing, half from all names. No new word occurs in the demonstration already, and
+    different words stay different, so that what is revealed when doesn't change. Words of `FIXED_WORDS` stay.
+
+    Args:
+        demo: a demonstration in a game of this environment.
+        rng: where the choice comes from.
+        wide: draw from every name that TextWorld can make, and not only from those of training games.
+    """
+    card = load_card(*parse_task(demo.task))
+    whole = _BORDER.join((demo.instructions, *demo.observations, *demo.commands))
+    taken = set(_words_of(whole.lower()))
+    taken.update(word for name in card.names for word in name.split())
+    new = _new_words(card, taken, _pools(wide), rng)
+    if not new:
+        return demo
+    parts = _renamed(whole, new).split(_BORDER)
+    middle = 1 + len(demo.observations)
+    return replace(
+        demo, instructions=parts[0], observations=tuple(parts[1:middle]), commands=tuple(parts[middle:])
+    )
+
+
+def _words_of(text: str) -> list[str]:
+    return [word for _, word in _ARTICLE_AND_WORD.findall(text)]
+
+
+def _new_words(
+    card: Card, taken: set[str], pools: Mapping[str, Sequence[str]], rng: np.random.Generator
+) -> dict[str, str]:
+    new: dict[str, str] = {}
+    for name, kind in zip(card.names, card.types, strict=True):
+        for word in name.split():
+            if word in new or word in FIXED_WORDS:
+                continue
+            same_type = len(word) > 1 and rng.random() < 0.5
+            pool = pools["letter"] if len(word) == 1 else pools[kind] if same_type else pools["all"]
+            for place in rng.integers(len(pool), size=_TRIES).tolist():
+                if pool[place] not in taken:
+                    new[word] = pool[place]
+                    taken.add(pool[place])
+                    break
+    return new
+
+
+def _renamed(text: str, new: Mapping[str, str]) -> str:
+    def put(match: re.Match[str]) -> str:
+        article, word = match.groups()
+        stem = word if word in new else word.removesuffix("'s")
+        if stem not in new:
+            return match.group()
+        if article:
+            article = "an " if new[stem][0] in "aeiou" else "a "
+        return f"{article or ''}{new[stem]}{word[len(stem) :]}"
+
+    return _ARTICLE_AND_WORD.sub(put, text)
+
+
+@lru_cache(maxsize=2)
+def _pools(wide: bool) -> Mapping[str, Sequence[str]]:
+    words = name_words() if wide else narrow_words()
+    usable = {
+        kind: sorted(word for word in found - FIXED_WORDS if len(word) > 1) for kind, found in words.items()
+    }
+    everything = sorted(set().union(*usable.values()))
+    # Without a and i, which are words of their own.
+    return {**usable, "all": everything, "letter": list("bcdefghjklmnopqrstuvwxyz0123456789")}

@@ -1,0 +1,114 @@
+"""Suites, their panels and hashes."""
+
+import hashlib
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import pytest
+
+from turngym.benchmarks.suite import Panel, Suite, load_suite, panel_of, suite_names, suite_text
+from turngym.envs.pool import EnvRef
+from turngym.errors import ConfigError, TaskError, UnknownNameError
+
+RANGE: dict[str, Any] = {"prefix": "t/", "start": 1, "count": 3}
+
+
+def suite(**changes: Any) -> Suite:
+    """A small suite with some settings changed."""
+    return Suite.model_validate({"name": "small", "env": "toy", "tasks": RANGE, **changes})
+
+
+def test_every_bundled_suite_loads_under_its_own_name() -> None:
+    assert {"rooms-easy", "rooms-hard", "textworld-w2o3q4", "textworld-w2o3q4-wide"} <= {*suite_names()}
+    for name in suite_names():
+        loaded = load_suite(name)
+        assert loaded.name == name
+        assert loaded.description
+        assert loaded.env in gymnasium.registry
+
+
+def test_textworld_panels_need_no_textworld() -> None:
+    panel = panel_of(load_suite("textworld-w2o3q4"))
+    assert (len(panel.tasks), panel.tasks[0], panel.tasks[-1]) == (
+        100,
+        "custom/w2-o3-q4/1",
+        "custom/w2-o3-q4/100",
+    )
+    wide = panel_of(load_suite("textworld-w2o3q4-wide"))
+    assert (len(wide.tasks), wide.tasks[0], wide.tasks[-1]) == (
+        250,
+        "custom/w2-o3-q4/30001",
+        "custom/w2-o3-q4/30250",
+    )
+
+
+def test_panels_of_bundled_suites_do_not_move() -> None:
+    # A changed hash is a changed benchmark: give it a new name instead.
+    assert panel_of(load_suite("textworld-w2o3q4")).hash == "28f1aa601ca8c02a"
+    assert panel_of(load_suite("textworld-w2o3q4-wide")).hash == "ca1502e7b5fdf6d9"
+
+
+def test_panel_hash_is_sha256_of_canonical_json() -> None:
+    panel = Panel("any", EnvRef("ns/E-v0", {"b": 1, "a": "x"}), ("t/1", "t/2"), 4)
+    text = '{"env":"ns/E-v0","kwargs":{"a":"x","b":1},"tasks":["t/1","t/2"]}'
+    assert panel.hash == hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def test_panel_hash_tells_tasks_arguments_and_environments_apart_but_not_names() -> None:
+    base = panel_of(suite())
+    others = [suite(env="toy2"), suite(kwargs={"level": 1}), suite(tasks={**RANGE, "count": 2})]
+    assert base.hash not in {panel_of(one).hash for one in others}
+    assert panel_of(suite(name="other", repeats=9, description="words")).hash == base.hash
+
+
+def test_a_suite_is_found_by_path_and_can_be_copied_out(tmp_path: Path) -> None:
+    copy = tmp_path / "mine.yaml"
+    copy.write_text(suite_text("rooms-easy").replace("count: 200", "count: 7"))
+    assert load_suite(copy).tasks.count == 7
+    assert load_suite(str(copy)) == load_suite(copy)
+
+
+def test_an_unknown_suite_suggests_the_nearest() -> None:
+    with pytest.raises(UnknownNameError, match=r"No suite 'room-easy'\. Did you mean 'rooms-easy'\?"):
+        load_suite("room-easy")
+    with pytest.raises(ConfigError, match="Cannot read"):
+        load_suite("no/such.yaml")
+
+
+def test_a_mistyped_key_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "bad.yaml"
+    path.write_text(suite_text("rooms-easy").replace("repeats", "repeat"))
+    with pytest.raises(ConfigError, match=r"repeat is not a setting\. Did you mean 'repeats'\?"):
+        load_suite(path)
+
+
+@pytest.mark.parametrize(
+    ("tasks", "message"),
+    [
+        ({}, "exactly one of split, prefix or ids"),
+        ({"split": "test", "prefix": "t/", "count": 1}, "exactly one"),
+        ({"prefix": "t/"}, "set count"),
+        ({"ids": ["a"], "start": 1}, "as listed"),
+        ({"split": "test", "count": True}, "boolean"),
+        ({"split": "tests"}, "split"),
+    ],
+)
+def test_wrong_choices_of_tasks_are_refused(tasks: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        suite(tasks=tasks)
+
+
+def test_listed_ids_are_played_as_listed_and_once() -> None:
+    assert panel_of(suite(tasks={"ids": ["b", "a"]})).tasks == ("b", "a")
+    with pytest.raises(ConfigError, match="1 tasks stand twice"):
+        panel_of(suite(tasks={"ids": ["a", "a"]}))
+    with pytest.raises(ConfigError, match="no task"):
+        panel_of(suite(tasks={"ids": []}))
+
+
+def test_a_split_is_cut_by_start_and_count(toy_id: str) -> None:
+    assert panel_of(suite(env=toy_id, tasks={"split": "test", "start": 1, "count": 2})).tasks == ("t7", "t8")
+    assert panel_of(suite(env=toy_id, tasks={"split": "test"})).tasks == ("t6", "t7", "t8", "t9")
+    with pytest.raises(TaskError, match=r"tasks 1 to 4 of 'test', which has 4\. Lower start or count"):
+        panel_of(suite(env=toy_id, tasks={"split": "test", "start": 1, "count": 4}))

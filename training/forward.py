@@ -1,0 +1,84 @@
+"""Log-probs, entropies and values of rows, made only at the places where they are read."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from transformers import PreTrainedModel
+
+from turngym.agents.language_model import LanguageModel
+from turngym.training.batch import Row, micro_batches, padded
+
+
+@dataclass(frozen=True, slots=True)
+class TokenScores:
+    """Over the chosen tokens of some rows, in row order."""
+
+    log_probs: Tensor  # (M,) natural log, float32
+    entropy: Tensor  # (M,) nats of the whole distribution at that place
+
+
+def token_scores(
+    lm: LanguageModel, rows: Sequence[Row], *, temperature: float, chosen: Sequence[np.ndarray] | None = None
+) -> TokenScores:
+    """Scores of the action tokens of rows (or of the tokens `chosen` in each), in one forward pass.
+
+    log_softmax(logits / temperature) over the full vocabulary in float32 (DEFINITIONS section 3).
+    """
+    device = lm.model.get_input_embeddings().weight.device
+    masks = chosen if chosen is not None else [row.action_mask for row in rows]
+    ids = padded(rows, device)
+    hidden = lm.hidden(input_ids=ids, use_cache=False)
+    rows_at = torch.from_numpy(np.concatenate([np.full(int(m.sum()), i) for i, m in enumerate(masks)])).to(device)
+    places = torch.from_numpy(np.concatenate([np.flatnonzero(m) for m in masks])).to(device)
+    log_probs = torch.log_softmax(lm.logits(hidden[rows_at, places - 1]) / temperature, dim=-1)
+    picked = log_probs.gather(1, ids[rows_at, places].unsqueeze(1)).squeeze(1)
+    # A token of probability 0 adds 0, not 0 * -inf.
+    entropy = -(log_probs.exp() * log_probs).nan_to_num(0.0).sum(dim=1)
+    return TokenScores(picked, entropy)
+
+
+@torch.no_grad()
+def score_rows(
+    lm: LanguageModel, rows: Sequence[Row], *, temperature: float, tokens_per_batch: int
+) -> Tensor:
+    """(M,) log-probs of all action tokens, in row order, without gradient."""
+    lm.model.eval()
+    counts = [int(row.action_mask.sum()) for row in rows]
+    parts: list[Tensor] = [torch.zeros(0)] * len(rows)
+    for batch in micro_batches(rows, tokens_per_batch):
+        scores = token_scores(lm, [rows[i] for i in batch], temperature=temperature).log_probs.cpu()
+        for i, part in zip(batch, scores.split([counts[i] for i in batch]), strict=True):
+            parts[i] = part
+    return torch.cat(parts) if parts else torch.zeros(0)
+
+
+class Critic(nn.Module):
+    """A causal trunk with a scalar head: V at a token, given all up to it."""
+
+    def __init__(self, trunk: PreTrainedModel) -> None:
+        super().__init__()
+        self.trunk = trunk
+        self.head = nn.Linear(trunk.config.hidden_size, 1)
+        # Zero: the first values are 0 and the first advantages plain returns.
+        nn.init.zeros_(self.head.weight)
+        nn.init.zeros_(self.head.bias)
+
+    def forward(self, rows: Sequence[Row], places: Sequence[Sequence[int]]) -> Tensor:
+        """(K,) values at the given places of each row, in row order."""
+        device = self.head.weight.device
+        hidden = self.trunk(input_ids=padded(rows, device), use_cache=False).last_hidden_state
+        row_index = torch.tensor([i for i, one in enumerate(places) for _ in one], device=device, dtype=torch.long)
+        place = torch.tensor([p for one in places for p in one], device=device, dtype=torch.long)
+        values: Tensor = self.head(hidden[row_index, place]).squeeze(-1).float()
+        return values
+
+
+def turn_places(row: Row) -> dict[int, int]:
+    """Turn -> the token before its first action token, where V of the turn is read."""
+    places: dict[int, int] = {}
+    for place in np.flatnonzero(row.action_mask):
+        places.setdefault(int(row.turn[place]), int(place) - 1)
+    return places

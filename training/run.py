@@ -1,0 +1,304 @@
+"""A run: its folder, its stages one after the other, and how it goes on after a stop."""
+
+import logging
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from transformers import PreTrainedModel, PreTrainedTokenizerFast
+
+from turngym.agents.engines.local import LocalEngine
+from turngym.agents.load import checkpoint_folder, load_model
+from turngym.agents.tiny import build_model, build_tokenizer
+from turngym.envs.base import TurnEnv
+from turngym.envs.pool import EnvPool, EnvRef, make_pool
+from turngym.envs.registration import register_factory
+from turngym.errors import CheckpointError, ConfigError
+from turngym.training.checkpoint import (
+    Tensors,
+    TrainerState,
+    clean_half_written,
+    load_state,
+    newest_checkpoint,
+)
+from turngym.training.collect import task_sources
+from turngym.training.demos import demonstrations
+from turngym.training.metrics import MetricsLog, MetricValue, read_metrics
+from turngym.training.recipe import load_recipe, load_saved, save_recipe
+from turngym.training.rl import run_rl
+from turngym.training.session import CHECKPOINTS, Session
+from turngym.training.settings import FolderModel, Recipe, RunSettings, SftSettings, Stage, TaskSlice, TinyModel
+from turngym.training.sft import run_sft
+from turngym.training.vocabulary import environment_words, episode_texts, sample_episodes
+from turngym.types import Episode
+
+logger = logging.getLogger(__name__)
+
+RECIPE_FILE = "recipe.yaml"
+FINISHED_FILE = "finished.json"
+
+OnRow = Callable[[Mapping[str, MetricValue]], None]
+OnProgress = Callable[[str, int, int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A finished run.
+
+    Attributes:
+        out: its folder.
+        final: checkpoint folder with the weights of its last stage, for `bench` and `play`.
+    """
+
+    out: Path
+    final: Path
+
+    def metrics(self) -> list[dict[str, MetricValue]]:
+        """Rows of metrics.jsonl."""
+        return read_metrics(self.out / "metrics.jsonl")
+
+
+def train(
+    recipe: str | Mapping[str, Any] | Recipe,
+    *,
+    env: "str | TurnEnv | Callable[[], TurnEnv] | EnvRef | None" = None,
+    overrides: Sequence[str] = (),
+    only: str | None = None,
+    on_row: OnRow | None = None,
+    on_progress: OnProgress | None = None,
+    **changes: Any,
+) -> Run:
+    """Runs a recipe, or goes on with it where its folder holds an unfinished run.
+
+    Args:
+        recipe: bundled name, path, mapping or recipe.
+        env: plays this environment instead of the recipe's: an id, a made environment or a factory.
+        overrides: `dotted.key=value` texts, as on the command line.
+        only: "sft" runs only the SFT stages.
+        on_row, on_progress: called with each row of metrics, and with (what, done, total) of long work.
+        changes: settings by name, dots written as double underscores: `advantage="rloo"`, `run__seed=2`.
+
+    Returns:
+        The finished run.
+
+    Raises:
+        ConfigError: a wrong setting, or the folder holds another run.
+        CollapseError: training stopped itself; its last good checkpoint is named.
+    """
+    resolved = _prepare_recipe(recipe, env, overrides, only, changes)
+    name = recipe if isinstance(recipe, str) else "run"
+    out = Path(resolved.run.out or f"runs/{Path(name).stem}-seed{resolved.run.seed}")
+    if _claim_folder(out, resolved):
+        logger.info("%s is finished already; nothing was done.", out)
+        return Run(out, out / "final")
+    _set_threads(resolved.run)
+    pool = make_pool(workers=resolved.run.workers)
+    try:
+        session, demos = _open(resolved, out, pool, on_row, on_progress)
+        _run_stages(session, demos)
+    finally:
+        pool.close()
+    return Run(out, out / "final")
+
+
+def sft(recipe: str | Mapping[str, Any] | Recipe, **arguments: Any) -> Run:
+    """Runs only the SFT stages of a recipe; arguments as of `train`."""
+    return train(recipe, only="sft", **arguments)
+
+
+def _prepare_recipe(
+    recipe: str | Mapping[str, Any] | Recipe,
+    env: Any,
+    overrides: Sequence[str],
+    only: str | None,
+    changes: Mapping[str, Any],
+) -> Recipe:
+    if env is not None:
+        ref = EnvRef.of(env)
+        env_id = register_factory(ref.factory) if ref.factory is not None else ref.env_id
+        changes = {**changes, "envs": [{"id": env_id, "kwargs": dict(ref.kwargs)}]}
+    resolved = load_recipe(recipe, overrides, **changes)
+    if only is None:
+        return resolved
+    stages = tuple(stage for stage in resolved.stages if getattr(stage, only) is not None)
+    if not stages:
+        raise ConfigError(f"This recipe has no {only} stage. `turngym train` runs all its stages.")
+    return resolved.model_copy(update={"stages": stages})
+
+
+def _claim_folder(out: Path, recipe: Recipe) -> bool:
+    """Makes the run's folder, or finds that it holds this run; True when that is finished."""
+    saved = out / RECIPE_FILE
+    if saved.is_file() and recipe.run.resume == "auto":
+        old = load_saved(saved)
+        if _comparable(old) != _comparable(recipe):
+            raise ConfigError(
+                f"{out} holds a run of another recipe ({_first_difference(old, recipe)}). "
+                "Choose another folder with run.out=FOLDER, or start over with run.resume=never."
+            )
+        return (out / FINISHED_FILE).is_file()
+    if out.is_dir() and any(out.iterdir()):
+        if not saved.is_file():
+            raise ConfigError(f"{out} exists and holds no run of turngym. Choose another folder with run.out=FOLDER.")
+        shutil.rmtree(out)
+    out.mkdir(parents=True, exist_ok=True)
+    save_recipe(recipe, saved)
+    return False
+
+
+def _comparable(recipe: Recipe) -> dict[str, Any]:
+    values = recipe.model_dump(mode="json")
+    for free in ("out", "resume", "keep_checkpoints"):
+        values["run"].pop(free)
+    return values
+
+
+def _first_difference(old: Recipe, new: Recipe) -> str:
+    before, after = _flat(_comparable(old)), _flat(_comparable(new))
+    for key in sorted(before.keys() | after.keys()):
+        if before.get(key) != after.get(key):
+            return f"{key}: {before.get(key)} there, {after.get(key)} asked"
+    return "no difference found"
+
+
+def _flat(value: Any, prefix: str = "") -> dict[str, Any]:
+    if isinstance(value, dict):
+        items = list(value.items())
+    elif isinstance(value, list):
+        items = [(str(i), item) for i, item in enumerate(value)]
+    else:
+        return {prefix: value}
+    return {k: v for key, item in items for k, v in _flat(item, f"{prefix}.{key}".strip(".")).items()}
+
+
+def _set_threads(run: RunSettings) -> None:
+    if torch.get_num_threads() != run.threads:
+        torch.set_num_threads(run.threads)
+
+
+def _open(
+    recipe: Recipe, out: Path, pool: EnvPool, on_row: OnRow | None, on_progress: OnProgress | None
+) -> tuple[Session, dict[str, list[Episode]]]:
+    """A session at the newest checkpoint, or at the beginning, and the demonstrations at hand."""
+    clean_half_written(out / CHECKPOINTS)
+    newest, skipped = newest_checkpoint(out / CHECKPOINTS)
+    if skipped:
+        logger.warning("Passed over incomplete checkpoints: %s.", ", ".join(skipped))
+    demos: dict[str, list[Episode]] = {}
+    state = TrainerState(threads=recipe.run.threads)
+    if newest is not None:
+        state = load_state(newest)
+        if state.threads != recipe.run.threads:
+            raise CheckpointError(
+                f"{newest} was written with run.threads={state.threads}, now {recipe.run.threads}: the last bits would "
+                f"differ. Resume with run.threads={state.threads}."
+            )
+        logger.info("Going on from %s.", newest)
+        model, tokenizer = load_model(newest, device=recipe.run.device)
+    else:
+        model, tokenizer = _first_model(recipe, out, pool, demos, on_progress)
+    metrics = MetricsLog(out / "metrics.jsonl", on_row=on_row)
+    metrics.keep_until(state.step)
+    engine = LocalEngine(model, version=state.step)
+    session = Session(recipe, out, model, tokenizer, engine, pool, metrics, state, on_progress=on_progress)
+    return session, demos
+
+
+def _first_model(
+    recipe: Recipe, out: Path, pool: EnvPool, demos: dict[str, list[Episode]], on_progress: OnProgress | None
+) -> tuple[PreTrainedModel, PreTrainedTokenizerFast]:
+    if isinstance(recipe.model, FolderModel):
+        return load_model(checkpoint_folder(recipe.model.path), device=recipe.run.device)
+    return _tiny_model(recipe, recipe.model, out, pool, demos, on_progress)
+
+
+def _tiny_model(
+    recipe: Recipe,
+    model: TinyModel,
+    out: Path,
+    pool: EnvPool,
+    demos: dict[str, list[Episode]],
+    on_progress: OnProgress | None,
+) -> tuple[PreTrainedModel, PreTrainedTokenizerFast]:
+    """A new tokenizer from the environments' own text, and a model with random weights."""
+    sources = task_sources(recipe.envs, "train", TaskSlice())
+    first = next((stage.sft for stage in recipe.stages if stage.sft is not None), None)
+    if first is not None:
+        episodes = demos[first.name] = _demos_of(first, recipe, out, pool, on_progress)
+    else:
+        episodes = sample_episodes(sources, pool, seed=recipe.run.seed, slots=recipe.run.slots)
+    tokenizer = build_tokenizer(episode_texts(episodes), environment_words(sources))
+    made = build_model(
+        tokenizer,
+        hidden=model.hidden,
+        layers=model.layers,
+        heads=model.heads,
+        ff=model.ff,
+        positions=model.positions,
+        seed=recipe.run.seed,
+    )
+    logger.info(
+        "Made a model of %.2f M parameters and %d words.",
+        sum(p.numel() for p in made.parameters()) / 1e6,
+        len(tokenizer),
+    )
+    return made.to(recipe.run.device), tokenizer
+
+
+def _demos_of(
+    stage: SftSettings, recipe: Recipe, out: Path, pool: EnvPool, on_progress: OnProgress | None
+) -> list[Episode]:
+    sources = [] if stage.demos.files else task_sources(recipe.envs, "train", stage.tasks)
+    progress = None
+    if on_progress is not None:
+
+        def progress(done: int, total: int) -> None:
+            on_progress("demonstrations", done, total)
+
+    return demonstrations(
+        sources,
+        stage.demos,
+        pool,
+        seed=recipe.run.seed,
+        stage=stage.name,
+        saved=out / stage.name / "demos.jsonl",
+        slots=recipe.run.slots,
+        on_progress=progress,
+    )
+
+
+def _run_stages(session: Session, demos: dict[str, list[Episode]]) -> None:
+    recipe = session.recipe
+    for number, stage in enumerate(recipe.stages):
+        if number < session.state.stage:
+            continue
+        _run_stage(session, stage, demos)
+        session.state = session.state.model_copy(
+            update={"stage": number + 1, "stage_updates": 0, "best": -1.0, "guard": {}, "cursors": {}}
+        )
+        session.save(Tensors())
+    last = recipe.stages[-1].settings.name
+    _copy_folder(session.out / last / "final", session.out / "final")
+    (session.out / FINISHED_FILE).write_text("{}", encoding="utf-8")
+
+
+def _run_stage(session: Session, stage: Stage, demos: dict[str, list[Episode]]) -> None:
+    if stage.sft is not None:
+        episodes = demos.get(stage.sft.name)
+        if episodes is None:
+            recipe = session.recipe
+            episodes = _demos_of(stage.sft, recipe, session.out, session.pool, session.on_progress)
+        run_sft(session, stage.sft, episodes)
+    elif stage.rl is not None:
+        run_rl(session, stage.rl)
+
+
+def _copy_folder(source: Path, target: Path) -> None:
+    beside = target.with_name(f"{target.name}.tmp")
+    shutil.rmtree(beside, ignore_errors=True)
+    shutil.copytree(source, beside)
+    shutil.rmtree(target, ignore_errors=True)
+    beside.rename(target)

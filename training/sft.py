@@ -1,0 +1,169 @@
+"""The SFT stage: imitate demonstrations, rendered exactly as a rollout renders them."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+
+from turngym import seeding
+from turngym.agents.action_formats import action_format
+from turngym.agents.chat_template import PlainTemplate
+from turngym.agents.language_model import LanguageModel
+from turngym.agents.policy import task_key
+from turngym.agents.rendering import demonstration_of, render_demonstration
+from turngym.envs.base import TurnEnv
+from turngym.envs.pool import EnvRef
+from turngym.training.batch import Row, micro_batches, row_of
+from turngym.training.checkpoint import Tensors, load_tensors
+from turngym.training.forward import token_scores
+from turngym.training.optimizers import OptimizerSet
+from turngym.training.session import CHECKPOINTS, Session
+from turngym.training.settings import SftSettings
+from turngym.training.stage_end import Keeper
+from turngym.types import Author, Demonstration, Episode
+
+
+def run_sft(session: Session, settings: SftSettings, episodes: Sequence[Episode]) -> None:
+    """Runs the stage from where the session's state stands to its end."""
+    lm = LanguageModel.of(session.model)
+    optimizer = OptimizerSet(session.model, settings.optim, settings.steps)
+    if session.state.stage_updates:
+        newest = session.out / CHECKPOINTS / f"step-{session.state.step:08d}"
+        optimizer.load_state_dict(load_tensors(newest)["optimizer"])
+    feed = DemonstrationFeed(session, settings, episodes)
+    keeper = Keeper(session, settings.name)
+    keys = {task_key(episode.env_id, episode.task) for episode in episodes}
+    session.state = session.state.model_copy(
+        update={"trained_tasks": sorted(keys | set(session.state.trained_tasks))}
+    )
+    while session.state.stage_updates < settings.steps:
+        started = time.perf_counter()
+        done = session.state.stage_updates
+        rows = feed.rows(done)
+        report = sft_step(lm, rows, optimizer, done, settings.tokens_per_batch)
+        session.advance()
+        session.engine.load(None, session.state.step)
+        row: dict[str, float | int | str] = {
+            "loss/sft": report.loss,
+            "policy/grad_norm": report.grad_norm,
+            "optim/lr_share": optimizer.lr_share(done),
+            "tokens/trained": report.num_tokens,
+            "time/update_s": round(time.perf_counter() - started, 4),
+        }
+        if keeper.is_due(settings.steps):
+            row |= keeper.measure()
+        session.log(settings.name, row)
+        if settings.checkpoint_every and session.state.stage_updates % settings.checkpoint_every == 0:
+            session.save(Tensors(optimizer.state_dict()))
+    keeper.finish()
+
+
+@dataclass(frozen=True, slots=True)
+class SftReport:
+    """One optimizer step of SFT."""
+
+    loss: float  # nats per trained action token
+    num_tokens: int
+    grad_norm: float
+
+
+def sft_step(
+    lm: LanguageModel, rows: Sequence[Row], optimizer: OptimizerSet, done: int, tokens_per_batch: int
+) -> SftReport:
+    """Mean of -log pi at temperature 1 over all trained action tokens of the step.
+
+    Text tokens add their weighted loss to the numerator and nothing to the denominator, so that their
+    weight is a plain trade against the action tokens' mean. Micro-batches change nothing.
+    """
+    lm.model.train()
+    num_tokens = sum(int(row.action_mask.sum()) for row in rows)
+    total = 0.0
+    for batch in micro_batches(rows, tokens_per_batch):
+        part = [rows[i] for i in batch]
+        chosen = [row.loss_weight > 0 for row in part]
+        if not any(mask.any() for mask in chosen):
+            continue
+        scores = token_scores(lm, part, temperature=1.0, chosen=chosen)
+        weights = torch.cat(
+            [torch.from_numpy(row.loss_weight[mask]) for row, mask in zip(part, chosen, strict=True)]
+        )
+        loss = -(weights.to(scores.log_probs) * scores.log_probs).sum() / max(num_tokens, 1)
+        loss.backward()  # type: ignore[no-untyped-call]
+        acted = torch.cat(
+            [torch.from_numpy(row.action_mask[mask]) for row, mask in zip(part, chosen, strict=True)]
+        )
+        total -= float(scores.log_probs.detach().cpu()[acted].sum())
+    return SftReport(total / max(num_tokens, 1), num_tokens, optimizer.step(done))
+
+
+class DemonstrationFeed:
+    """Rows of each optimizer step: every demonstration once in a random order before any comes twice.
+
+    A step's rows depend on (seed, stage, step) alone, so a resumed stage reads what it would have read.
+    """
+
+    def __init__(self, session: Session, settings: SftSettings, episodes: Sequence[Episode]) -> None:
+        self._settings = settings
+        self._path = (session.seed, settings.name)
+        self._demos = [demonstration_of(episode) for episode in episodes]
+        self._refs = [EnvRef.of(episode.env_id, **episode.env_kwargs) for episode in episodes]
+        self._template = PlainTemplate(session.tokenizer)
+        self._format = action_format(session.recipe.agent.action_format)
+        self._trained: tuple[Author, ...] = ("expert",) if settings.train_on == "expert" else ("expert", "noise")
+        # Episodes from a file may have been written by a policy: those are imitated whole.
+        self._trained = (*self._trained, "policy")
+        self._envs: dict[str, TurnEnv] = {}
+        self._block: tuple[int, list[list[int]]] = (-1, [])
+
+    def rows(self, step: int) -> list[Row]:
+        """The rows of an optimizer step."""
+        block, place = divmod(step, self._settings.bucket)
+        if self._block[0] != block:
+            self._block = (block, self._cut(block))
+        progress = step / self._settings.steps
+        rows = []
+        for slot, index in enumerate(self._block[1][place]):
+            demo = self._augmented(index, progress, seeding.integer(*self._path, "augment", step, slot))
+            segments = render_demonstration(demo, self._template, self._format)
+            rows += [
+                row_of(segment, slot, trained=self._trained, text_weight=self._settings.text_weight)
+                for segment in segments
+            ]
+        return rows
+
+    def _cut(self, block: int) -> list[list[int]]:
+        """Demonstrations of a block of steps: drawn, sorted by length, cut into steps, steps shuffled."""
+        size, count = self._settings.episodes_per_step, len(self._demos)
+        first = block * self._settings.bucket * size
+        drawn = [self._draw(place, count) for place in range(first, first + self._settings.bucket * size)]
+        drawn.sort(key=lambda index: (_characters(self._demos[index]), index))
+        steps = [drawn[i : i + size] for i in range(0, len(drawn), size)]
+        order = seeding.generator(*self._path, "block", block).permutation(len(steps))
+        return [steps[int(i)] for i in order]
+
+    def _draw(self, place: int, count: int) -> int:
+        epoch, within = divmod(place, count)
+        if getattr(self, "_epoch", None) != epoch:
+            self._epoch = epoch
+            self._order = seeding.generator(*self._path, "order", epoch).permutation(count)
+        return int(self._order[within])
+
+    def _augmented(self, index: int, progress: float, seed: int) -> Demonstration:
+        demo = self._demos[index]
+        for number, augment in enumerate(self._settings.augment):
+            rng = seeding.generator(seed, augment.name, number)
+            if augment.start <= progress <= augment.stop and rng.random() < augment.share:
+                demo = self._env(index).augment(augment.name, demo, rng)
+        return demo
+
+    def _env(self, index: int) -> TurnEnv:
+        ref = self._refs[index]
+        if ref.key not in self._envs:
+            self._envs[ref.key] = ref.make()
+        return self._envs[ref.key]
+
+
+def _characters(demo: Demonstration) -> int:
+    texts = (demo.instructions, *demo.observations[: len(demo.commands)], *demo.commands)
+    return sum(len(text) for text in texts)
