@@ -105,4 +105,5 @@ def policy_agent(
         max_new_tokens=config.max_new_tokens,
         max_context=config.max_context,
         trained_tasks=config.trained_tasks,
+        selected_on=config.selected_on,
     )

@@ -29,6 +29,7 @@ class PolicyAgent:
         max_new_tokens: most tokens of one message.
         max_context: most tokens of an episode; an episode that would pass it ends by `token_limit`.
         trained_tasks: keys (`task_key`) of tasks that were trained on, for the benchmark's warning.
+        selected_on: what the weights were chosen by, for reports.
     """
 
     wants = Wants()
@@ -45,8 +46,10 @@ class PolicyAgent:
         max_new_tokens: int,
         max_context: int,
         trained_tasks: Iterable[str] = (),
+        selected_on: str = "",
     ) -> None:
         self.name = name
+        self.selected_on = selected_on
         self.engine = engine
         self.trained_tasks = frozenset(trained_tasks)
         self.sampling = Sampling(temperature, max_new_tokens, template.stop_ids)

@@ -7,7 +7,6 @@ os.environ["OMP_WAIT_POLICY"] = "PASSIVE"
 os.environ["HF_HUB_OFFLINE"] = "1"
 
 import re
-from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -46,7 +45,7 @@ class Vault(TurnEnv):
     instructions = "Open the vault. Say `read`, or `turn` and a colour."
     max_turns = 6
     max_score = 2.0
-    splits: ClassVar[dict[str, TaskRange]] = {
+    splits = {
         "train": TaskRange("vault/", range(30)),
         "validation": TaskRange("vault/", range(30, 40)),
         "test": TaskRange("vault/", range(40, 50)),

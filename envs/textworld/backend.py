@@ -182,6 +182,8 @@ class Progress:
         """Applies the actions that Inform reported as succeeded; those outside the logic (look, jump) change nothing."""
         for event in events:
             action = self._inform.detect_action(event, self._now.valid_actions)
+            if action is None and event.startswith("taking the "):
+                action = self._taken_out(event.removeprefix("taking the "))
             if action is not None:
                 self._now.update(action)
 
@@ -203,6 +205,16 @@ class Progress:
     def completed(self) -> list[bool]:
         """Which quests are completed."""
         return [bool(quest.completed) for quest in self._now.quest_progressions]
+
+    def _taken_out(self, name: str) -> Any:
+        # "get key" takes out of a box or off a shelf under the event of taking from the floor, where "take key"
+        # has an event that names the box. TextWorld's own tracking loses its way there.
+        for action in self._now.valid_actions:
+            if action.name.split("/")[0] == "take":
+                command = self._inform.gen_commands_from_actions([action])[0].lower()
+                if command.startswith(f"take {name.lower()} from "):
+                    return action
+        return None
 
     def _lower(self, actions: Any) -> list[str]:
         return [command.lower() for command in self._inform.gen_commands_from_actions(actions)]

@@ -10,7 +10,7 @@ from turngym.envs.textworld.games import StoredGame, load_game
 from turngym.envs.textworld.language import COMMAND_WORDS, COMPOUND, MAX_COMMAND_CHARS, normalize, refusal
 from turngym.envs.textworld.levels import check_family, parse_level, parse_task
 from turngym.envs.textworld.tasks import splits_of
-from turngym.envs.textworld.text import read_intro, read_reply
+from turngym.envs.textworld.text import named_option, read_intro, read_reply
 from turngym.envs.textworld.wording import rename, reword
 from turngym.errors import ConfigError, TaskError
 from turngym.types import Demonstration, JsonValue, Turn
@@ -33,7 +33,9 @@ class TextWorldEnv(TurnEnv):
 
     A command is `valid` when Inform reports that an action of it succeeded, so "take keycard" counts although only
     "take type j keycard from case" is listed. A command that starts no action (the parser's errors and its
-    questions, "which do you mean, ...?") is taken back whole: the next command never counts as an answer.
+    questions, "which do you mean, ...?") is taken back whole: the next command never counts as an answer. The one
+    question that is answered for the agent is between things of which the command has named one in full, since
+    Inform would take no other answer than a number.
 
     Hidden from `state()`: what "it" stands for, Inform's turn counter, and which rooms were seen.
 
@@ -95,6 +97,9 @@ class TextWorldEnv(TurnEnv):
             return Turn(refused, valid=False)
         before = self._machine.save()
         reply = read_reply(self._machine.send(words))
+        option = None if reply.acted else named_option(reply.text, words)
+        if option is not None:
+            reply = read_reply(self._machine.send(str(option)))
         if not reply.acted:
             self._machine.restore(before)
             return Turn(reply.text, valid=False)

@@ -10,6 +10,7 @@ _TRACE = re.compile(r"\[([^\]]*)\]\n?")
 _SUCCEEDED = " - succeeded"
 _WON, _LOST = "*** The End ***", "*** You lost! ***"
 _FIRST_ROOM = "-= "
+_QUESTION = "which do you mean, "
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +57,27 @@ def read_reply(raw: str) -> Reply:
         event.removesuffix(_SUCCEEDED) for event in traced if event.endswith(_SUCCEEDED) and "(" not in event
     )
     return Reply(squeeze(_TRACE.sub("", body)), events, bool(traced), won, lost)
+
+
+def named_option(question: str, command: str) -> int | None:
+    """Which option, from 1, of "which do you mean, the box or the red box?" the command has named in full.
+
+    Inform takes "box" for both even in a command that TextWorld lists, and goes on asking when answered "box".
+    None where the text is no such question, or the command names none or several of the options.
+    """
+    if not question.startswith(_QUESTION):
+        return None
+    options = [
+        part.strip().removeprefix("the ")
+        for part in re.split(r", | or ", question.removeprefix(_QUESTION).removesuffix("?"))
+        if part.strip()
+    ]
+    rest, named = f" {command.strip(' .!?')} ", []
+    for option in sorted(options, key=len, reverse=True):
+        if f" {option} " in rest:
+            named.append(options.index(option) + 1)
+            rest = rest.replace(f" {option} ", " | ")
+    return named[0] if len(named) == 1 else None
 
 
 def _without_prompt(raw: str) -> str:

@@ -37,7 +37,7 @@ class ShufflingPool(InlinePool):
 
     def poll(self) -> list[Reply]:
         self._held += super().poll()
-        self._rng.shuffle(self._held)  # type: ignore[arg-type]
+        self._rng.shuffle(self._held)
         count = int(self._rng.integers(1, len(self._held) + 1)) if self._held else 0
         replies, self._held = self._held[:count], self._held[count:]
         late = self._given[-2:]

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from gymnasium import spaces
 
 from turngym.envs.base import TurnEnv
 from turngym.envs.checker import CHECKS, CheckReport, check_env
@@ -57,7 +58,7 @@ class Guess(TurnEnv):
 
 def find(name: str, env: type[TurnEnv], *, strict: bool = False, **members: Any) -> Finding:
     """What one check finds in the environment with some members replaced."""
-    broken = type(f"Broken{env.__name__}", (env,), members)
+    broken: type[TurnEnv] = type(f"Broken{env.__name__}", (env,), members)
     ref = EnvRef.of(broken)
     tasks = {split: sample_tasks(broken.splits.get(split, ()), 3) for split in SPLITS}
     subject = Subject(ref, {split: some for split, some in tasks.items() if some}, strict=strict)
@@ -191,8 +192,17 @@ def lucky(self: Any, turn: Turn) -> Turn:
     return Turn(f"{turn.observation} Luck {self.np_random.integers(1000)}.", turn.score, turn.solved)
 
 
-ONE_LIST = ["peek"]
 COUNTER = itertools.count()
+
+
+def take_any_task(self: Any, task: str, rng: np.random.Generator) -> str:
+    self.digit, self.said = task, ""
+    return "I have chosen a digit."
+
+
+def speak_three_letters(self: Any, **kwargs: Any) -> None:
+    TurnEnv.__init__(self, **kwargs)
+    self.observation_space = spaces.Text(3)
 
 
 class Ledger:
@@ -275,14 +285,14 @@ def answer_none(self: Any, turn: Turn) -> Turn:
 
 
 BROKEN: list[tuple[str, type[TurnEnv], dict[str, Any], str]] = [
-    ("gymnasium", Guess, {"commands": lambda self: ONE_LIST}, "share an object"),
+    ("gymnasium", Guess, {"__init__": speak_three_letters}, "not within the observation space"),
     ("gymnasium", Guess, {"max_turns": 1, "metadata": {}, "seed": lambda self: None}, "`seed` function is dropped"),
     ("splits", Guess, {"splits": {"train": ["1"], "validation": ["2"]}}, "split 'test' has no tasks"),
     ("splits", Guess, {"splits": {"train": ["1"], "validation": ["2"], "test": []}}, "split 'test' has no tasks"),
     ("splits", Guess, {"splits": {"train": ["1", "2"], "validation": ["2"], "test": ["3"]}}, "'2' is in train and in valid"),
     ("splits", Guess, {"splits": {"train": [1], "validation": ["2"], "test": ["3"]}}, "holds 1, a int"),
     ("task ids", Guess, {"load": lambda self, task, rng: str(int(task))}, "ValueError while loading task 'no such task'"),
-    ("task ids", Guess, {"load": lambda self, task, rng: setattr(self, "digit", task) or setattr(self, "said", "") or "Hi."}, "load takes"),
+    ("task ids", Guess, {"load": take_any_task}, "load takes"),
     ("instructions", Guess, {"instructions": " "}, "has no instructions"),
     ("instructions", Guess, {"instructions": "Find my digit in 6 turns."}, "'6 turns'"),
     ("info", EmptyInfo, {}, "keys too many ['lives']"),

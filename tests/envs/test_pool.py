@@ -51,7 +51,7 @@ def test_a_reference_comes_from_an_id_an_environment_a_class_or_itself(vault: ty
 
 def test_a_foreign_environment_is_referred_to_with_its_module(vault: type[TurnEnv]) -> None:
     if "toy/Vault-v0" not in gymnasium.registry:
-        gymnasium.register("toy/Vault-v0", entry_point=vault)
+        gymnasium.register("toy/Vault-v0", entry_point=lambda **kwargs: vault(**kwargs))
     made = gymnasium.make("toy/Vault-v0", max_turns=4)
     assert EnvRef.of(made) == EnvRef(f"{vault.__module__}:toy/Vault-v0", {"max_turns": 4})
 

@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import gymnasium
 import pytest
@@ -82,7 +83,7 @@ def test_a_wrong_argument_is_named() -> None:
 
 @pytest.fixture
 def broken_id() -> str:
-    def broken() -> TurnEnv:
+    def broken(**kwargs: Any) -> TurnEnv:
         raise TypeError("'NoneType' object is not subscriptable")
 
     env_id = "toy/TypeError-v0"

@@ -1,0 +1,336 @@
+"""The command line."""
+
+import inspect
+import logging
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+# Idle OpenMP threads that spin steal the cores from the environments; read once, when torch loads.
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+
+import typer
+from rich.console import Console
+from rich.logging import RichHandler
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+from turngym.errors import ConfigError, TurngymError, UnknownNameError, suggest
+
+app = typer.Typer(
+    name="turngym",
+    help="Environments of many turns for language-model agents, and the trainers that improve them.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+console = Console()
+errors = Console(stderr=True, soft_wrap=True)
+
+Overrides = Annotated[
+    list[str] | None, typer.Argument(help="Settings as key=value, e.g. advantage=rloo run.seed=2.", metavar="[key=value]...")
+]
+
+
+def main() -> None:
+    """Runs the command line; bad input ends with code 2 and at most three lines."""
+    sys.path.insert(0, os.getcwd())
+    _set_up_logging()
+    try:
+        app(standalone_mode=False)
+    except typer.Exit as leaving:
+        sys.exit(leaving.exit_code)
+    except (KeyboardInterrupt, typer.Abort):
+        errors.print("Stopped. `turngym train` with the same arguments goes on from the newest checkpoint.")
+        sys.exit(130)
+    except TurngymError as error:
+        errors.print(f"{type(error).__name__}: {error}", markup=False, highlight=False)
+        sys.exit(2)
+    except Exception as error:  # noqa: BLE001 - top of the command line
+        usage = getattr(error, "format_message", None)
+        if usage is None:
+            raise
+        errors.print(f"{usage()} `turngym --help` shows the commands.", markup=False, highlight=False)
+        sys.exit(2)
+
+
+@app.callback(invoke_without_command=True)
+def _top(version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False) -> None:
+    if version:
+        from turngym import __version__
+
+        print(__version__)
+        raise typer.Exit
+
+
+@app.command("list")
+def list_command(kind: Annotated[str, typer.Argument(help="envs, suites, recipes, or a kind of choice such as advantage.")] = "") -> None:
+    """List what there is: envs, suites, recipes, advantage, ..."""
+    rows = _listing(kind)
+    for name, summary in rows.items():
+        print(f"{name:28} {summary}".rstrip())
+
+
+@app.command("help")
+def help_command(
+    kind: Annotated[str, typer.Argument(help="env, recipe, or a kind of choice such as advantage.")],
+    name: Annotated[str, typer.Argument(help="Which one.")] = "",
+) -> None:
+    """Explain one thing: `help advantage rloo`, `help env Rooms-v0`, `help recipe`."""
+    if kind in ("env", "envs"):
+        _help_env(name)
+    elif kind == "recipe":
+        from turngym.training.settings import Recipe, RlSettings, SftSettings
+
+        for title, model in (("Recipe", Recipe), ("Stage sft", SftSettings), ("Stage rl", RlSettings)):
+            _print_settings(title, model)
+    else:
+        registry = _registries().get(kind)
+        if registry is None:
+            raise UnknownNameError(f"No kind {kind!r}. {suggest(kind, ['env', 'recipe', *_registries()])}")
+        method = registry[name]
+        print(inspect.getdoc(method.function) or method.summary)
+        _print_settings(f"Settings of {name}", method.settings)
+
+
+@app.command()
+def recipe(name: Annotated[str, typer.Argument(help="Name of a bundled recipe, or a path.")]) -> None:
+    """Print a recipe, to be changed: `turngym recipe rooms-grpo > my.yaml`."""
+    from turngym.training.recipe import recipe_text
+
+    print(recipe_text(name), end="")
+
+
+@app.command()
+def check(
+    env: Annotated[str, typer.Argument(help="Environment id: Name-v0, ns/Name-v0 or module:ns/Name-v0.")],
+    kwargs: Overrides = None,
+    strict: Annotated[bool, typer.Option(help="Show tracebacks of the environment.")] = False,
+) -> None:
+    """Check an environment: everything that gym, trainers and benchmarks rely on."""
+    from turngym.config import parse_yaml
+    from turngym.envs.checker import check_env
+
+    given = {key: parse_yaml(text, source=key) for key, text in _pairs(kwargs)}
+    report = check_env(env, kwargs=given, strict=strict)
+    styles = {"ok": "green", "warn": "yellow", "fail": "red"}
+    for line in report.lines:
+        console.print(f"[{styles[line.status]}]{line.status:4}[/] {line.name:12} ", end="")
+        console.print(line.detail, markup=False, highlight=False)
+        if line.next_step and line.status != "ok":
+            console.print(f"                  {line.next_step}", markup=False, highlight=False)
+    if not report.ok:
+        raise typer.Exit(1)
+
+
+@app.command()
+def train(
+    recipe: Annotated[str, typer.Argument(help="Bundled recipe or path.")],
+    overrides: Overrides = None,
+) -> None:
+    """Run a recipe, or go on with it where its folder holds an unfinished run."""
+    _train(recipe, overrides, only=None)
+
+
+@app.command()
+def sft(
+    recipe: Annotated[str, typer.Argument(help="Bundled recipe or path.")],
+    overrides: Overrides = None,
+) -> None:
+    """Run only the SFT stages of a recipe."""
+    _train(recipe, overrides, only="sft")
+
+
+@app.command()
+def bench(
+    suite: Annotated[str, typer.Argument(help="Suite by name or path; `turngym list suites`.")],
+    agent: Annotated[str, typer.Option(help="expert, random, or a checkpoint folder.")],
+    json: Annotated[Path | None, typer.Option(help="Write the results to this file, one per mode.")] = None,
+    seed: Annotated[int, typer.Option(help="Root of all chance.")] = 0,
+    repeats: Annotated[int | None, typer.Option(help="Sampled episodes per task.")] = None,
+    episodes: Annotated[Path | None, typer.Option(help="Write the episodes to this file.")] = None,
+    max_tasks: Annotated[int | None, typer.Option(help="Play the first tasks only; marked incomplete.")] = None,
+    threads: Annotated[int, typer.Option(help="CPU threads of torch.")] = 2,
+) -> None:
+    """Measure an agent on a suite, greedily and sampled."""
+    from turngym.agents.load import is_scripted
+    from turngym.benchmarks.report import result_table
+    from turngym.benchmarks.run import BenchOptions
+    from turngym.benchmarks.run import bench as run_bench
+
+    if episodes is not None and episodes.exists():
+        raise ConfigError(f"{episodes} exists already. Give a new file for the episodes.")
+    if not is_scripted(agent):
+        import torch
+
+        torch.set_num_threads(threads)
+    options = BenchOptions(seed=seed, repeats=repeats, episodes_path=episodes, max_tasks=max_tasks)
+    results = run_bench(suite, agent=agent, console=console, options=options)
+    console.print(result_table(results))
+    if json is not None:
+        _write_results(json, results)
+
+
+@app.command()
+def demo(
+    seed: Annotated[int, typer.Option(help="Root of all chance.")] = 1,
+    out: Annotated[Path | None, typer.Option(help="Folder; default runs/demo.")] = None,
+    control: Annotated[bool, typer.Option(help="Also train SFT for as long as RL took, and on expert tokens only.")] = False,
+) -> None:
+    """Train a small agent by SFT, then RL, and measure the gain on held-out tasks."""
+    from turngym.demo import run_demo
+
+    run_demo(seed, out or Path("runs/demo"), control=control, console=console, reporter=TrainingReporter(console))
+
+
+def _train(recipe: str, overrides: list[str] | None, *, only: str | None) -> None:
+    from turngym.training.run import train as run_train
+
+    with TrainingReporter(console) as reporter:
+        run = run_train(
+            recipe,
+            overrides=[f"{key}={value}" for key, value in _pairs(overrides)],
+            only=only,
+            on_row=reporter.row,
+            on_progress=reporter.progress,
+        )
+    console.print(f"Done. Weights: {run.final}. Measure them: turngym bench SUITE --agent {run.out}", highlight=False)
+
+
+class TrainingReporter:
+    """Shows a run in the terminal: one line per update, a bar for long work."""
+
+    COLUMNS = (
+        ("success", "rollout/success", "{:.3f}"),
+        ("return", "rollout/return_mean", "{:.3f}"),
+        ("turns", "rollout/turns_per_episode", "{:.1f}"),
+        ("loss", "loss/sft", "{:.4f}"),
+        ("entropy", "policy/entropy", "{:.3f}"),
+        ("kl", "policy/approx_kl", "{:.4f}"),
+        ("grad", "policy/grad_norm", "{:.2f}"),
+        ("trained", "episodes/trained", "{}"),
+        ("greedy", "validation/greedy_success", "{:.3f}"),
+        ("sampled", "validation/sampled_success", "{:.3f}"),
+    )
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._progress = Progress(
+            TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), console=console, transient=True
+        )
+        self._tasks: dict[str, Any] = {}
+
+    def __enter__(self) -> "TrainingReporter":
+        self._progress.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._progress.stop()
+
+    def progress(self, what: str, done: int, total: int) -> None:
+        """Moves the bar of some long work."""
+        if what not in self._tasks:
+            self._tasks[what] = self._progress.add_task(what, total=total)
+        self._progress.update(self._tasks[what], completed=done, total=total)
+
+    def row(self, row: Mapping[str, float | int | str]) -> None:
+        """Prints the line of an update; of SFT's many steps, every tenth."""
+        if "loss/sft" in row and int(row["update"]) % 10 and "validation/greedy_success" not in row:
+            return
+        parts = [f"{row['stage']} {row['update']:>4}"]
+        parts += [f"{name} {form.format(row[key])}" for name, key, form in self.COLUMNS if key in row]
+        parts.append(f"{float(row['time/total_s']):.0f} s")
+        self._console.print("  ".join(parts), highlight=False, markup=False)
+
+
+def _write_results(path: Path, results: Any) -> None:
+    from turngym.benchmarks.report import write_result
+
+    if len(results) == 1:
+        write_result(results[0], path)
+        return
+    for result in results:
+        write_result(result, path.with_name(f"{path.stem}-{result.mode}{path.suffix or '.json'}"))
+
+
+def _pairs(texts: list[str] | None) -> list[tuple[str, str]]:
+    pairs = []
+    for text in texts or []:
+        key, found, value = text.partition("=")
+        if not found or not key:
+            raise ConfigError(f"{text!r} is no setting. Write key=value, as in run.seed=2.")
+        pairs.append((key, value))
+    return pairs
+
+
+def _registries() -> dict[str, Any]:
+    import turngym.training.settings  # noqa: F401 - fills the registries
+    from turngym.config import REGISTRIES
+
+    return REGISTRIES
+
+
+def _listing(kind: str) -> dict[str, str]:
+    if kind in ("env", "envs"):
+        from turngym.envs.registration import env_ids
+
+        return {env_id: "" for env_id in env_ids()}
+    if kind in ("suite", "suites"):
+        from turngym.benchmarks.suite import load_suite, suite_names
+
+        return {name: load_suite(name).description for name in suite_names()}
+    if kind in ("recipe", "recipes"):
+        from turngym.config import parse_yaml
+        from turngym.training.recipe import recipe_names, recipe_text
+
+        loaded = {name: parse_yaml(recipe_text(name), source=name) for name in recipe_names()}
+        return {name: " ".join(str(values.get("description", "")).split())[:90] for name, values in loaded.items()}
+    registries = _registries()
+    if kind in registries:
+        return {name: registries[kind][name].summary for name in registries[kind].names()}
+    kinds = {"envs": "environments", "suites": "benchmarks", "recipes": "runs", **{k: "a choice in recipes" for k in registries}}
+    if kind:
+        raise UnknownNameError(f"No kind {kind!r}. {suggest(kind, kinds)}")
+    return kinds
+
+
+def _help_env(name: str) -> None:
+    from turngym.envs.registration import find_spec
+
+    spec = find_spec(name)
+    entry = spec.entry_point
+    if isinstance(entry, str):
+        import importlib
+
+        module, _, attribute = entry.partition(":")
+        entry = getattr(importlib.import_module(module), attribute)
+    print(spec.id)
+    print(inspect.getdoc(entry) or "")
+
+
+def _print_settings(title: str, model: Any) -> None:
+    table = Table(title=title, title_justify="left", show_edge=False)
+    for column in ("setting", "default", "meaning"):
+        table.add_column(column, overflow="fold")
+    for name, field in model.model_fields.items():
+        default = "required" if field.is_required() else str(field.default)
+        table.add_row(name, default.replace("[", r"\["), (field.description or "").replace("[", r"\["))
+    console.print(table)
+
+
+def _set_up_logging() -> None:
+    logging.basicConfig(
+        level=logging.INFO,
+        format="%(message)s",
+        handlers=[RichHandler(console=errors, show_time=False, show_path=False, show_level=False)],
+    )
+    for noisy in ("httpx", "transformers", "matplotlib"):
+        logging.getLogger(noisy).setLevel(logging.ERROR)
+    os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
+
+
+if __name__ == "__main__":
+    main()
