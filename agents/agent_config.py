@@ -43,7 +43,9 @@ class AgentConfig(Settings):
             CheckpointError: no folder, no such file in it, or a damaged one.
         """
         if not folder.is_dir():
-            raise CheckpointError(f"No checkpoint folder {str(folder)!r}. Give a folder that `turngym train` wrote.")
+            raise CheckpointError(
+                f"No checkpoint folder {str(folder)!r}. Give a folder that `turngym train` wrote."
+            )
         path = folder / FILE_NAME
         if not path.is_file():
             raise CheckpointError(

@@ -56,7 +56,10 @@ class Agent(Protocol):
 
     name: str
     wants: Wants
-    weights_version: int
+
+    @property
+    def weights_version(self) -> int:
+        """Updates that its weights have seen; 0 without weights."""
 
     def submit(self, reading: Reading) -> None:
         """Takes a reading; its decision comes from a later `step`."""

@@ -57,15 +57,15 @@ class PlainTemplate:
 
     def __init__(self, tokenizer: PreTrainedTokenizerFast) -> None:
         self.codec = TextCodec(tokenizer)
-        ids = {token: tokenizer.convert_tokens_to_ids(token) for token in CONTROL_TOKENS}
-        missing = [token for token, i in ids.items() if i is None or (i == tokenizer.unk_token_id and token != UNKNOWN)]
+        vocabulary = tokenizer.get_vocab()
+        missing = [token for token in CONTROL_TOKENS if token not in vocabulary]
         if missing:
             raise ConfigError(
                 f"The plain template needs the control tokens {', '.join(missing)}, which this tokenizer lacks. "
                 "Use it with models that turngym made (model.preset: tiny)."
             )
-        self._ids = ids
-        self.stop_ids: tuple[int, ...] = (ids[END],)
+        self._ids = {token: vocabulary[token] for token in CONTROL_TOKENS}
+        self.stop_ids: tuple[int, ...] = (self._ids[END],)
 
     def open(self, transcript: Transcript, instructions: str, observation: str) -> None:
         transcript.add([self._ids[BEGIN]], turn=0, author="template")

@@ -23,8 +23,7 @@ class LanguageModel:
 
         Models that scale or cap their logits after the head do not split; they are run whole.
         """
-        device = model.get_input_embeddings().weight.device
-        probe = torch.arange(1, 5, device=device).unsqueeze(0) % model.config.vocab_size
+        probe = torch.arange(1, 5, device=model.device).unsqueeze(0) % model.config.vocab_size
         training = model.training
         model.eval()
         with torch.no_grad():

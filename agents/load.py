@@ -46,7 +46,9 @@ def load_agent(spec: str, *, greedy: bool = False, device: str = "cpu") -> Agent
     config = AgentConfig.load(folder)
     model, tokenizer = load_model(folder, device=device)
     engine = LocalEngine(model, version=config.weights_version)
-    return policy_agent(engine, tokenizer, config, name=spec, temperature=0.0 if greedy else config.temperature)
+    return policy_agent(
+        engine, tokenizer, config, name=spec, temperature=0.0 if greedy else config.temperature
+    )
 
 
 def checkpoint_folder(spec: str) -> Path:
@@ -70,15 +72,20 @@ def load_model(folder: Path, *, device: str = "cpu") -> "tuple[PreTrainedModel, 
         CheckpointError: the folder does not load.
     """
     import torch
-    from transformers import AutoModelForCausalLM, AutoTokenizer
+    from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedTokenizerFast
 
     try:
-        model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32, local_files_only=True)
+        model: PreTrainedModel = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32, local_files_only=True)
         tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
     except (OSError, ValueError) as error:
         reason = str(error).splitlines()[0]
-        raise CheckpointError(f"{folder} does not load as a model: {reason} Give a complete checkpoint.") from error
-    return model.to(device), tokenizer
+        raise CheckpointError(
+            f"{folder} does not load as a model: {reason} Give a complete checkpoint."
+        ) from error
+    if not isinstance(tokenizer, PreTrainedTokenizerFast):
+        raise CheckpointError(f"{folder} has a slow tokenizer. Save it with a tokenizer.json.")
+    model.to(device)  # type: ignore[arg-type]  # transformers wraps `to` without its types
+    return model, tokenizer
 
 
 def policy_agent(

@@ -3,7 +3,7 @@
 from turngym.agents.action_formats import ActionFormat
 from turngym.agents.chat_template import ChatTemplate
 from turngym.agents.transcript import Transcript
-from turngym.types import Demonstration, Episode, Segment
+from turngym.types import Author, Demonstration, Episode, Segment
 
 
 def render_demonstration(
@@ -12,7 +12,9 @@ def render_demonstration(
     """Segments that a policy would have written in this episode, byte for byte; log-probs are 0."""
     transcript = Transcript()
     template.open(transcript, told(demo.instructions, fmt), demo.observations[0])
-    for turn, (command, author) in enumerate(zip(demo.commands, demo.authors, strict=True)):
+    experts: tuple[Author, ...] = ("expert",)
+    authors = demo.authors or experts * len(demo.commands)
+    for turn, (command, author) in enumerate(zip(demo.commands, authors, strict=True)):
         if turn:
             template.reply(transcript, demo.observations[turn], turn=turn, cut=False)
         transcript.add(template.message_ids(fmt.write(command)), turn=turn, author=author)

@@ -49,7 +49,14 @@ def build_tokenizer(texts: Iterable[str], words: Iterable[str] = ()) -> PreTrain
 
 
 def build_model(
-    tokenizer: PreTrainedTokenizerFast, *, hidden: int, layers: int, heads: int, ff: int, positions: int, seed: int
+    tokenizer: PreTrainedTokenizerFast,
+    *,
+    hidden: int,
+    layers: int,
+    heads: int,
+    ff: int,
+    positions: int,
+    seed: int,
 ) -> LlamaForCausalLM:
     """A Llama with tied embeddings and random weights that depend on `seed` alone.
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from turngym.errors import BalanceError
 from turngym.types import Author, Segment, Span
 
 
@@ -28,6 +29,8 @@ class Transcript:
         self, token_ids: Sequence[int], *, turn: int, author: Author, log_probs: Sequence[float] | None = None
     ) -> None:
         """Appends tokens of one author; `log_probs` only where a policy sampled them."""
+        if log_probs is not None and len(log_probs) != len(token_ids):
+            raise BalanceError(f"{len(token_ids)} tokens came with {len(log_probs)} log-probs.")
         if not token_ids:
             return
         start = len(self.token_ids)

@@ -38,16 +38,34 @@ class Snapshot:
 class TurnEnv(gymnasium.Env[str, str], ABC):
     """A text environment of many turns, with Gymnasium's five values.
 
-    An author writes three methods and a few class attributes:
+    An author writes three methods and a few class attributes.
 
-        class Guess(TurnEnv):
-            instructions = "Guess my digit from 0 to 9. Say `guess 3`."
-            max_turns = 4
-            splits = {"train": TaskRange("", range(0, 6)), ...}
-
-            def load(self, task, rng): ...
-            def act(self, command): ...
-            def state(self): ...
+    Example:
+        >>> from turngym import TaskRange, Turn, TurnEnv
+        >>> class Guess(TurnEnv):
+        ...     instructions = "Guess my digit from 0 to 9. Say `guess 3`."
+        ...     max_turns = 4
+        ...     splits = {"train": TaskRange("", range(6)), "test": TaskRange("", range(6, 9))}
+        ...
+        ...     def load(self, task, rng):
+        ...         self.digit = rng.integers(10)
+        ...         return "I have one."
+        ...
+        ...     def act(self, command):
+        ...         guess = command.removeprefix("guess ")
+        ...         if not guess.isdecimal():
+        ...             return Turn("Say `guess 3`.", valid=False)
+        ...         right = int(guess) == self.digit
+        ...         return Turn("Yes!" if right else "No.", solved=right)
+        ...
+        ...     def state(self):
+        ...         return int(self.digit)
+        >>> env = Guess()
+        >>> env.reset(seed=1)[0]
+        'I have one.'
+        >>> observation, reward, terminated, truncated, info = env.step("four, please")
+        >>> observation, info["valid"], info["outcome"]
+        ('Say `guess 3`.', False, 'running')
 
     `reset` and `step` are final. The base computes rewards (DEFINITIONS section 1), the outcome, the turn
     limit, the keys of state and start, refuses compound and over-long commands, and takes snapshots.

@@ -71,6 +71,14 @@ def make(env_id: str, **kwargs: Any) -> gymnasium.Env[str, str]:
     Raises:
         UnknownEnvError: the id is not registered.
         ConfigError: an argument is wrong.
+
+    Example:
+        >>> import turngym
+        >>> env = turngym.make("Rooms-v0", level="w2-o3-q4")
+        >>> observation, info = env.reset(seed=1)
+        >>> observation, reward, terminated, truncated, info = env.step("look")
+        >>> terminated, truncated, info["turn"]
+        (False, False, 1)
     """
     spec = find_spec(env_id)
     try:

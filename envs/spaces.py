@@ -12,6 +12,10 @@ class Unicode(spaces.Space[str]):
     """Every str, the empty one and blanks included; membership is a type check.
 
     Gymnasium's `Text` refuses blanks and, in shared-memory vectors, replaces strings without a word.
+
+    Example:
+        >>> "go east" in Unicode(), "" in Unicode(), 3 in Unicode()
+        (True, True, False)
     """
 
     def __init__(self, seed: int | np.random.Generator | None = None) -> None:

@@ -34,9 +34,7 @@ class Row:
         return len(self.token_ids)
 
 
-def row_of(
-    segment: Segment, episode: int, *, trained: Iterable[Author], text_weight: float = 0.0
-) -> Row:
+def row_of(segment: Segment, episode: int, *, trained: Iterable[Author], text_weight: float = 0.0) -> Row:
     """A segment as a row.
 
     Args:
@@ -91,7 +89,9 @@ def rollout_batch(episodes: Sequence[Episode]) -> RolloutBatch:
     mask = torch.zeros(len(episodes), longest, dtype=torch.bool)
     rows = []
     for i, episode in enumerate(episodes):
-        rewards[i, : len(episode.turns)] = torch.tensor([turn.reward for turn in episode.turns])
+        rewards[i, : len(episode.turns)] = torch.tensor(
+            [turn.reward for turn in episode.turns], dtype=torch.float64
+        )
         mask[i, : len(episode.turns)] = True
         rows += [row_of(segment, i, trained=("policy",)) for segment in episode.segments]
     return RolloutBatch(

@@ -2,11 +2,12 @@
 
 import json
 import os
+import pickle
 import re
 import shutil
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from pydantic import ValidationError
@@ -19,12 +20,13 @@ from turngym.errors import CheckpointError
 
 _NAME = re.compile(r"step-(\d+)")
 _DONE = "complete.json"
+_ASIDE = ".old.tmp"
 
 
 class TrainerState(Settings):
     """Where a run stands. Every stream of chance is named by these counters, so they restore all of it."""
 
-    format: int = 1
+    format: Literal[1] = 1
     step: int = 0
     """Updates done, over all stages."""
     stage: int = 0
@@ -104,7 +106,9 @@ def newest_checkpoint(root: Path) -> tuple[Path | None, list[str]]:
     if not root.is_dir():
         return None, []
     complete = _complete(root)
-    skipped = [entry.name for entry in root.iterdir() if entry.is_dir() and entry not in complete]
+    skipped = [
+        e.name for e in root.iterdir() if e.is_dir() and e not in complete and e.name.startswith("step-")
+    ]
     return (max(complete, key=_number) if complete else None), sorted(skipped)
 
 
@@ -117,21 +121,36 @@ def load_state(folder: Path) -> TrainerState:
     try:
         return TrainerState.model_validate_json((folder / "trainer_state.json").read_text(encoding="utf-8"))
     except (OSError, ValidationError) as error:
-        raise CheckpointError(f"{folder} has no readable trainer state. Remove the folder to use an older one.") from error
+        raise CheckpointError(
+            f"{folder} has no readable trainer state. Remove the folder to use an older one."
+        ) from error
 
 
 def load_tensors(folder: Path) -> dict[str, Any]:
-    """Optimizer and critic states in a checkpoint."""
-    loaded: dict[str, Any] = torch.load(folder / "trainer.pt", weights_only=True)
+    """Optimizer and critic states in a checkpoint.
+
+    Raises:
+        CheckpointError: they are damaged.
+    """
+    try:
+        loaded: dict[str, Any] = torch.load(folder / "trainer.pt", weights_only=True)
+    except (OSError, RuntimeError, EOFError, pickle.UnpicklingError) as error:
+        raise CheckpointError(
+            f"{folder / 'trainer.pt'} does not load. Remove the folder {folder.name} to use an older checkpoint."
+        ) from error
     return loaded
 
 
 def clean_half_written(root: Path) -> None:
-    """Removes folders that a killed writer left."""
+    """Removes folders that a killed writer left, and puts back what it had moved aside."""
     if root.is_dir():
-        for entry in root.iterdir():
+        for entry in sorted(root.iterdir()):
             if entry.is_dir() and entry.name.endswith(".tmp"):
-                shutil.rmtree(entry)
+                aside = root / entry.name.removesuffix(_ASIDE)
+                if entry.name.endswith(_ASIDE) and not aside.exists():
+                    entry.rename(aside)
+                else:
+                    shutil.rmtree(entry)
 
 
 def _complete(root: Path) -> list[Path]:
@@ -157,8 +176,10 @@ def _put_in_place(beside: Path, folder: Path) -> None:
         if path.is_file():
             with path.open("rb") as file:
                 os.fsync(file.fileno())
-    old = folder.with_name(f"{folder.name}.old.tmp")
-    if old.exists():
+    old = folder.with_name(f"{folder.name}{_ASIDE}")
+    if old.exists() and not folder.exists():
+        old.rename(folder)
+    elif old.exists():
         shutil.rmtree(old)
     if folder.exists():
         folder.rename(old)

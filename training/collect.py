@@ -9,7 +9,7 @@ from turngym.agents.rollout import FaultCeiling, play
 from turngym.envs.pool import EnvPool, EnvRef
 from turngym.errors import ConfigError
 from turngym.training.ledger import Ledger
-from turngym.training.settings import EnvSettings, RunSettings, TaskSlice
+from turngym.training.settings import EnvSettings, Recipe, RunSettings, TaskSlice
 from turngym.types import Episode, Split
 
 
@@ -22,8 +22,14 @@ class TaskSource:
     weight: float
 
 
-def task_sources(envs: Sequence[EnvSettings], split: Split, part: TaskSlice) -> list[TaskSource]:
-    """The tasks of each environment's split, cut to the stage's slice."""
+def task_sources(
+    envs: Sequence[EnvSettings], split: Split, part: TaskSlice, *, setting: str = "tasks"
+) -> list[TaskSource]:
+    """The tasks of each environment's split, cut to a slice.
+
+    Raises:
+        ConfigError: a split is shorter than the slice; names `setting`.
+    """
     sources = []
     for settings in envs:
         env = EnvRef.of(settings.id, **settings.kwargs)
@@ -33,11 +39,17 @@ def task_sources(envs: Sequence[EnvSettings], split: Split, part: TaskSlice) -> 
         stop = len(tasks) if part.count is None else part.start + part.count
         if stop > len(tasks) or part.start >= len(tasks):
             raise ConfigError(
-                f"{settings.id} has {len(tasks)} {split} tasks; the slice {part.start}..{stop} goes beyond. "
-                "Lower tasks.start or tasks.count."
+                f"{settings.id} has {len(tasks)} {split} tasks, and {setting} asks for "
+                f"{'all' if part.count is None else part.count} from number {part.start} on. Lower {setting}."
             )
         sources.append(TaskSource(env, tasks[part.start : stop], settings.weight))
     return sources
+
+
+def validation_sources(recipe: Recipe) -> list[TaskSource]:
+    """The validation tasks of each environment."""
+    count = recipe.validation.tasks
+    return task_sources(recipe.envs, "validation", TaskSlice(count=count), setting="validation.tasks")
 
 
 class TaskStream:

@@ -45,7 +45,9 @@ def demonstrations(
         write_episodes(saved, episodes)
     kept = [episode for episode in episodes if episode.turns and (settings.keep == "all" or episode.success)]
     if not kept:
-        raise ConfigError(f"No demonstration is left of {len(episodes)} with keep: {settings.keep}. Use keep: all.")
+        raise ConfigError(
+            f"No demonstration is left of {len(episodes)} with keep: {settings.keep}. Use keep: all."
+        )
     if len(kept) < len(episodes):
         logger.info("Demonstrations: %d kept of %d (keep: %s).", len(kept), len(episodes), settings.keep)
     return kept
@@ -77,7 +79,10 @@ def _play(
             on_progress(done, total)
 
     for level, noise in enumerate(settings.noise):
-        jobs = [_job(place + level * len(tasks), env, task, seed, stage) for place, (env, task) in enumerate(tasks)]
+        jobs = [
+            _job(place + level * len(tasks), env, task, seed, stage)
+            for place, (env, task) in enumerate(tasks)
+        ]
         agent = NoisyExpertAgent(noise=(noise,))
         episodes += play(jobs, pool=pool, agent=agent, slots=slots, on_episode=count)
     return episodes

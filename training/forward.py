@@ -27,16 +27,18 @@ def token_scores(
 
     log_softmax(logits / temperature) over the full vocabulary in float32 (DEFINITIONS section 3).
     """
-    device = lm.model.get_input_embeddings().weight.device
+    device = lm.model.device
     masks = chosen if chosen is not None else [row.action_mask for row in rows]
     ids = padded(rows, device)
     hidden = lm.hidden(input_ids=ids, use_cache=False)
-    rows_at = torch.from_numpy(np.concatenate([np.full(int(m.sum()), i) for i, m in enumerate(masks)])).to(device)
+    rows_at = torch.from_numpy(np.concatenate([np.full(int(m.sum()), i) for i, m in enumerate(masks)])).to(
+        device
+    )
     places = torch.from_numpy(np.concatenate([np.flatnonzero(m) for m in masks])).to(device)
     log_probs = torch.log_softmax(lm.logits(hidden[rows_at, places - 1]) / temperature, dim=-1)
     picked = log_probs.gather(1, ids[rows_at, places].unsqueeze(1)).squeeze(1)
-    # A token of probability 0 adds 0, not 0 * -inf.
-    entropy = -(log_probs.exp() * log_probs).nan_to_num(0.0).sum(dim=1)
+    # A token of probability 0 adds 0, not 0 * -inf; NaN stays NaN.
+    entropy = -(log_probs.exp() * log_probs.clamp(min=torch.finfo(log_probs.dtype).min)).sum(dim=1)
     return TokenScores(picked, entropy)
 
 
@@ -70,7 +72,9 @@ class Critic(nn.Module):
         """(K,) values at the given places of each row, in row order."""
         device = self.head.weight.device
         hidden = self.trunk(input_ids=padded(rows, device), use_cache=False).last_hidden_state
-        row_index = torch.tensor([i for i, one in enumerate(places) for _ in one], device=device, dtype=torch.long)
+        row_index = torch.tensor(
+            [i for i, one in enumerate(places) for _ in one], device=device, dtype=torch.long
+        )
         place = torch.tensor([p for one in places for p in one], device=device, dtype=torch.long)
         values: Tensor = self.head(hidden[row_index, place]).squeeze(-1).float()
         return values

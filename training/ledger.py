@@ -32,8 +32,12 @@ class Ledger:
 
     def metrics(self) -> dict[str, float | int | str]:
         """The counts under their metric names."""
-        rows = {f"episodes/{entry}": count for entry, count in sorted(self.episodes.items())}
-        return rows | {f"tokens/{entry}": count for entry, count in sorted(self.tokens.items()) if entry != "asked"}
+        rows: dict[str, float | int | str] = {
+            f"episodes/{entry}": count for entry, count in sorted(self.episodes.items())
+        }
+        return rows | {
+            f"tokens/{entry}": count for entry, count in sorted(self.tokens.items()) if entry != "asked"
+        }
 
     def totals(self) -> Mapping[str, Mapping[str, int]]:
         """Plain values for the checkpoint."""

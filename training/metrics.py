@@ -35,7 +35,9 @@ class MetricsLog:
         on_row: called with each row as it is written, for the terminal.
     """
 
-    def __init__(self, path: Path, *, on_row: Callable[[Mapping[str, MetricValue]], None] | None = None) -> None:
+    def __init__(
+        self, path: Path, *, on_row: Callable[[Mapping[str, MetricValue]], None] | None = None
+    ) -> None:
         self.path = path
         self.on_row = on_row
 

@@ -1,5 +1,6 @@
 """Optimizers by name: AdamW, and Muon in float32."""
 
+import math
 from collections.abc import Iterable
 from typing import Any
 
@@ -21,7 +22,9 @@ class Muon(torch.optim.Optimizer):
     Source: Jordan et al. 2024, "Muon: An optimizer for hidden layers in neural networks".
     """
 
-    def __init__(self, params: Iterable[nn.Parameter], *, lr: float, momentum: float, weight_decay: float) -> None:
+    def __init__(
+        self, params: Iterable[nn.Parameter], *, lr: float, momentum: float, weight_decay: float
+    ) -> None:
         super().__init__(params, {"lr": lr, "momentum": momentum, "weight_decay": weight_decay})
 
     @torch.no_grad()
@@ -38,11 +41,14 @@ class Muon(torch.optim.Optimizer):
     def _step_stacked(self, params: list[nn.Parameter], group: dict[str, Any]) -> None:
         momentum, directions = group["momentum"], []
         for param in params:
+            gradient = param.grad
+            if gradient is None:
+                raise AssertionError("only parameters with a gradient are stacked")
             state = self.state[param]
             if "momentum" not in state:
                 state["momentum"] = torch.zeros_like(param)
-            buffer = state["momentum"].mul_(momentum).add_(param.grad)
-            directions.append(param.grad.add(buffer, alpha=momentum))
+            buffer = state["momentum"].mul_(momentum).add_(gradient)
+            directions.append(gradient.add(buffer, alpha=momentum))
         rows, columns = params[0].shape
         scale = max(1.0, rows / columns) ** 0.5
         for param, update in zip(params, orthogonalise(torch.stack(directions)), strict=True):
@@ -54,7 +60,7 @@ def orthogonalise(matrices: Tensor) -> Tensor:
     """(K, m, n) matrices with singular values brought near 1, by a quintic Newton-Schulz iteration."""
     a, b, c = _COEFFICIENTS
     tall = matrices.shape[1] > matrices.shape[2]
-    x = matrices.transpose(1, 2) if tall else matrices
+    x: Tensor = matrices.transpose(1, 2) if tall else matrices
     x = x / (x.norm(dim=(1, 2), keepdim=True) + 1e-7)
     for _ in range(NEWTON_SCHULZ_STEPS):
         gram = x @ x.transpose(1, 2)
@@ -84,8 +90,14 @@ class OptimizerSet:
         self._heights = [settings.lr, settings.muon_lr]
 
     def step(self, done: int) -> float:
-        """Steps after `done` earlier ones, then clears the gradients; returns their norm before clipping."""
+        """Steps after `done` earlier ones, then clears the gradients; returns their norm before clipping.
+
+        With a norm that is not finite no step is taken, so the weights stay those of before.
+        """
         norm = float(nn.utils.clip_grad_norm_(self.params, self.settings.max_grad_norm))
+        if not math.isfinite(norm):
+            self.zero_grad()
+            return norm
         share = self.lr_share(done)
         for part, height in zip(self._parts, self._heights, strict=False):
             for group in part.param_groups:

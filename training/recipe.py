@@ -3,6 +3,7 @@
 import importlib
 import importlib.resources
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from turngym.training.settings import Recipe, RlSettings, SftSettings
 
 _KINDS: dict[str, type[SftSettings] | type[RlSettings]] = {"sft": SftSettings, "rl": RlSettings}
 _CHOICES = ("advantage", "policy_loss", "kl", "model")
+_NAMED_BY = {"model": "path"}
 
 
 def recipe_names() -> tuple[str, ...]:
@@ -32,7 +34,9 @@ def recipe_text(name: str) -> str:
             raise UnknownNameError(f"No recipe file {name!r}. `turngym list recipes` shows the bundled ones.")
         return path.read_text(encoding="utf-8")
     if name not in recipe_names():
-        raise UnknownNameError(f"No recipe {name!r}. {suggest(name, recipe_names(), listing='turngym list recipes')}")
+        raise UnknownNameError(
+            f"No recipe {name!r}. {suggest(name, recipe_names(), listing='turngym list recipes')}"
+        )
     folder = importlib.resources.files("turngym.training") / "recipes"
     return (folder / f"{name}.yaml").read_text(encoding="utf-8")
 
@@ -51,7 +55,7 @@ def load_recipe(
         ConfigError: a wrong key or value, with what would be right.
     """
     if isinstance(recipe, Recipe):
-        values, source = recipe.model_dump(mode="json", exclude_none=True), "recipe"
+        values, source = plain_values(recipe), "recipe"
     elif isinstance(recipe, str):
         values = parse_yaml(recipe_text(recipe), source=recipe)
         source = recipe
@@ -59,20 +63,27 @@ def load_recipe(
             raise ConfigError(f"{recipe}: expected settings as `key: value` lines.")
     else:
         values, source = _deep_copy(dict(recipe)), "recipe"
-    for override in overrides:
-        key, found, text = override.partition("=")
-        if not found or not key:
-            raise ConfigError(f"{override!r} is no override. Write key=value, as in advantage.gamma=0.95.")
-        _set(values, key.strip().split("."), parse_yaml(text, source=key), key)
-    for name, value in changes.items():
-        _set(values, name.split("__"), value, name.replace("__", "."))
+    given = [_read_override(override) for override in overrides]
+    given += [(name.replace("__", "."), value) for name, value in changes.items()]
+    # Names first: choosing one drops the old one's settings, and must not drop what is given beside it.
+    for key, value in sorted(given, key=lambda one: not _chooses(one[0])):
+        _set(values, key.split("."), value, key)
     _import_modules(values.get("imports", ()), source)
     return validate(Recipe, values, source=source)
 
 
+def plain_values(recipe: Recipe) -> dict[str, Any]:
+    """A resolved recipe as YAML values, which `load_recipe` takes back."""
+    values = recipe.model_dump(mode="json")
+    values["stages"] = [{k: v for k, v in stage.items() if v is not None} for stage in values["stages"]]
+    return values
+
+
 def save_recipe(recipe: Recipe, path: Path) -> None:
-    """Writes the resolved recipe; it can be run again."""
-    path.write_text(dump_yaml(recipe.model_dump(mode="json", exclude_none=True)), encoding="utf-8")
+    """Writes the resolved recipe, whole or not at all; it can be run again."""
+    beside = path.with_suffix(".tmp")
+    beside.write_text(dump_yaml(plain_values(recipe)), encoding="utf-8")
+    beside.replace(path)
 
 
 def load_saved(path: Path) -> Recipe:
@@ -87,7 +98,44 @@ def _import_modules(names: Any, source: str) -> None:
         try:
             importlib.import_module(str(name))
         except ModuleNotFoundError as error:
-            raise ConfigError(f"{source}: imports: no module {name!r}. Run from its folder or install it.") from error
+            if error.name is None or not (name == error.name or str(name).startswith(f"{error.name}.")):
+                raise
+            raise ConfigError(
+                f"{source}: imports: no module {name!r}. Run from its folder or install it."
+            ) from error
+
+
+def _read_override(override: str) -> tuple[str, Any]:
+    key, found, text = override.partition("=")
+    if not found or not key.strip():
+        raise ConfigError(f"{override!r} is no override. Write key=value, as in advantage.gamma=0.95.")
+    return key.strip(), parse_yaml(text, source=key)
+
+
+def _chooses(key: str) -> bool:
+    return key.rpartition(".")[2] in (*_CHOICES, "name")
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """A stage as the recipe's values hold it."""
+
+    kind: str
+    name: str
+    settings: dict[str, Any]
+
+
+def _places(values: Mapping[str, Any]) -> list[_Place]:
+    """The stages that overrides can reach; what is malformed is left to the validation."""
+    places = []
+    stages = values.get("stages")
+    for stage in stages if isinstance(stages, list) else []:
+        kind = next(iter(stage), "") if isinstance(stage, dict) else ""
+        if kind in _KINDS:
+            settings = stage[kind] = {} if stage[kind] is None else stage[kind]
+            if isinstance(settings, dict):
+                places.append(_Place(kind, str(settings.get("name", kind)), settings))
+    return places
 
 
 def _set(values: dict[str, Any], path: list[str], value: Any, key: str) -> None:
@@ -95,50 +143,59 @@ def _set(values: dict[str, Any], path: list[str], value: Any, key: str) -> None:
     if path[0] in Recipe.model_fields:
         _put(values, path, value, key)
         return
-    stages = [stage for stage in values.get("stages", []) if isinstance(stage, dict)]
-    kinds = [(next(iter(stage)), stage) for stage in stages if stage]
-    named = [(kind, stage) for kind, stage in kinds if path[0] in (kind, (stage[kind] or {}).get("name"))]
+    places = _places(values)
+    named = [place for place in places if place.name == path[0]]
+    named = named or [place for place in places if place.kind == path[0]]
+    if len(named) > 1:
+        names = ", ".join(place.name for place in named)
+        raise ConfigError(f"{key}: several stages are called {path[0]!r}. Use one of their names: {names}.")
+    if named and len(path) == 1:
+        raise ConfigError(f"{key} names a stage. Name a setting of it, as in {path[0]}.optim.lr=1e-4.")
     if named:
-        if len(named) > 1:
-            names = ", ".join(str((stage[kind] or {}).get("name", kind)) for kind, stage in named)
-            raise ConfigError(f"{key}: several stages are of kind {path[0]!r}. Use one of their names: {names}.")
-        kind, stage = named[0]
-        if len(path) == 1:
-            raise ConfigError(f"{key} names a stage. Name a setting of it, as in {path[0]}.optim.lr=1e-4.")
-        _put(stage[kind], path[1:], value, key)
+        _put(named[0].settings, path[1:], value, key)
         return
-    holders = [(kind, stage) for kind, stage in kinds if kind in _KINDS and path[0] in _KINDS[kind].model_fields]
-    if len(holders) == 1:
-        kind, stage = holders[0]
-        _put(stage[kind], path, value, key)
-        return
-    if holders:
-        full = ", ".join(f"{(stage[kind] or {}).get('name', kind)}.{key}" for kind, stage in holders)
+    holders = [place for place in places if path[0] in _KINDS[place.kind].model_fields]
+    if len(holders) > 1:
+        full = ", ".join(f"{place.name}.{key}" for place in holders)
         raise ConfigError(f"{key} is a setting of several stages. Write one of: {full}.")
-    known = [*Recipe.model_fields, *(field for kind, _ in kinds if kind in _KINDS for field in _KINDS[kind].model_fields)]
-    raise ConfigError(f"{path[0]} is not a setting of this recipe. {suggest(path[0], known)}")
+    if not holders:
+        known = [*Recipe.model_fields, *(place.name for place in places)]
+        known += [field for place in places for field in _KINDS[place.kind].model_fields]
+        raise ConfigError(f"{path[0]} is not a setting of this recipe. {suggest(path[0], known)}")
+    _put(holders[0].settings, path, value, key)
 
 
 def _put(target: Any, path: list[str], value: Any, key: str) -> None:
     """Sets a value deep in nested mappings and lists; choosing another name drops the old one's settings."""
+    choices = _CHOICES if path[0] != "envs" else ()
     for depth, part in enumerate(path[:-1]):
         if isinstance(target, list):
             target = target[_index(target, part, key)]
             continue
-        inner = target.get(part)
-        if path[depth + 1] == "name" and part in _CHOICES and len(path) == depth + 2:
-            target[part] = {"name": value} if not (isinstance(inner, dict) and inner.get("name") == value) else inner
+        if part in choices and path[depth + 1 :] == [_NAMED_BY.get(part, "name")]:
+            target[part] = _chosen(part, target.get(part), value)
             return
-        if isinstance(inner, str) and part in _CHOICES:
-            inner = {"name": inner} if part != "model" else inner
+        inner = target.get(part)
+        if isinstance(inner, str) and part in choices and inner != "tiny":
+            inner = _chosen(part, None, inner)
         if not isinstance(inner, dict | list):
             inner = {}
         target[part] = inner
         target = inner
     if isinstance(target, list):
         target[_index(target, path[-1], key)] = value
-    else:
+    elif path[-1] in choices and isinstance(value, str) and path[-1] != "model":
+        target[path[-1]] = _chosen(path[-1], target.get(path[-1]), value)
+    elif isinstance(target, dict):
         target[path[-1]] = value
+    else:
+        raise ConfigError(f"{key}: {target!r} has no setting {path[-1]!r}. Give the whole of it.")
+
+
+def _chosen(part: str, old: Any, name: Any) -> dict[str, Any]:
+    """The choice of a name: the old settings where they are of that name, else none."""
+    field = _NAMED_BY.get(part, "name")
+    return old if isinstance(old, dict) and old.get(field) == name else {field: name}
 
 
 def _index(items: list[Any], part: str, key: str) -> int:

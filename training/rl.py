@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -18,7 +18,7 @@ from turngym.agents.language_model import LanguageModel
 from turngym.agents.load import load_model, policy_agent
 from turngym.agents.policy import task_key
 from turngym.episode_file import EpisodeWriter
-from turngym.errors import ConfigError, InfraError
+from turngym.errors import InfraError
 from turngym.training.advantages.base import ADVANTAGES, Advantages, estimate, needs_critic
 from turngym.training.batch import RolloutBatch, rollout_batch
 from turngym.training.checkpoint import Tensors, load_tensors
@@ -70,6 +70,7 @@ def run_rl(session: Session, settings: RlSettings) -> None:
     stream = TaskStream(sources, session.seed, settings.name, session.state.cursors)
     keeper = Keeper(session, settings.name)
     last_good = _last_good(session, settings)
+    saved_at = session.state.stage_updates
     writer = _episode_writer(session, settings)
     while session.state.stage_updates < settings.updates:
         update, started = session.state.stage_updates, time.perf_counter()
@@ -99,14 +100,18 @@ def run_rl(session: Session, settings: RlSettings) -> None:
         session.engine.load(None, session.state.step)
         row |= canary(session, learner, trained)
         row |= rollout_metrics(collected.played) | ledger.metrics()
-        row |= {"time/rollout_s": round(rollout_s, 4), "time/update_s": round(time.perf_counter() - started - rollout_s, 4)}
+        row |= {
+            "time/rollout_s": round(rollout_s, 4),
+            "time/update_s": round(time.perf_counter() - started - rollout_s, 4),
+        }
         if keeper.is_due(settings.updates):
             row |= keeper.measure()
         session.log(settings.name, row)
         guard = watch(_signs(row, ledger), settings.guard, session.state.guard, str(last_good))
         session.state = session.state.model_copy(update={"guard": guard})
-        if session.state.stage_updates % settings.checkpoint_every == 0:
-            last_good = session.save(learner.tensors())
+        # While an alarm is on nothing is saved, so that the newest checkpoint stays the last good one.
+        if not any(guard.values()) and session.state.stage_updates - saved_at >= settings.checkpoint_every:
+            last_good, saved_at = session.save(learner.tensors()), session.state.stage_updates
     if writer is not None:
         writer.close()
     keeper.finish()
@@ -123,16 +128,11 @@ def make_learner(session: Session, settings: RlSettings) -> Learner:
     start = _start_model(session, settings)
     critic, critic_optimizer = None, None
     if needs_critic(ADVANTAGES[settings.advantage.name].function):
-        critic = Critic(copy.deepcopy(start.base_model))
+        critic = Critic(cast(PreTrainedModel, copy.deepcopy(start.base_model)))
         critic_optimizer = OptimizerSet(critic, settings.critic.optim, steps)
         if resumed:
             critic.load_state_dict(resumed["critic"])
             critic_optimizer.load_state_dict(resumed["critic_optimizer"])
-    elif settings.truncation == "bootstrap":
-        raise ConfigError(
-            f"truncation: bootstrap needs a critic, and advantage {settings.advantage.name} has none. "
-            "Use advantage: gae or truncation: terminal."
-        )
     if resumed:
         optimizer.load_state_dict(resumed["optimizer"])
     reference = None
@@ -151,7 +151,7 @@ def train_on(
     temperature = session.recipe.agent.temperature
     values, bootstrap = _values(learner, batch, settings)
     old = reference = None
-    if settings.epochs * settings.minibatches > 1 or settings.kl.name == "reward":
+    if settings.epochs * settings.minibatches > 1 or settings.kl.name != "none":
         old = score_rows(
             learner.policy, batch.rows, temperature=temperature, tokens_per_batch=settings.tokens_per_batch
         )
@@ -165,7 +165,9 @@ def train_on(
     row: dict[str, MetricValue] = {}
     if learner.critic is not None and estimated.value_targets is not None:
         row |= _critic_update(session, settings, learner, batch, estimated, values)
-    if not bool(kept.any()) or session.state.stage_updates < settings.critic.warmup_updates * (learner.critic is not None):
+    if not bool(kept.any()) or session.state.stage_updates < settings.critic.warmup_updates * (
+        learner.critic is not None
+    ):
         return row, batch
     columns = TokenColumns(
         advantages=advantages[batch.token_episode, batch.token_turn].float(),
@@ -240,7 +242,7 @@ def canary(session: Session, learner: Learner, batch: RolloutBatch | None) -> di
     ids = [int(i) for i in batch.rows[0].token_ids[:CANARY_TOKENS]]
     learner.policy.model.eval()
     with torch.no_grad():
-        device = learner.policy.model.get_input_embeddings().weight.device
+        device = learner.policy.model.device
         logits = learner.policy.model(input_ids=torch.tensor([ids], device=device), use_cache=False).logits[0]
         wanted = torch.log_softmax(logits[:-1].float(), dim=-1)
         wanted = wanted.gather(1, torch.tensor(ids[1:], device=device).unsqueeze(1)).squeeze(1)
@@ -257,7 +259,11 @@ def rollout_metrics(episodes: Sequence[Episode]) -> dict[str, MetricValue]:
     """How the episodes of an update went; infra failures are outside."""
     counted = [episode for episode in episodes if episode.outcome != "infra"]
     turns = [turn for episode in counted for turn in episode.turns]
-    tokens = sum(int(np.sum([s.end - s.start for s in seg.spans if s.author == "policy"])) for e in counted for seg in e.segments)
+    tokens = sum(
+        int(np.sum([s.end - s.start for s in seg.spans if s.author == "policy"]))
+        for e in counted
+        for seg in e.segments
+    )
     row: dict[str, MetricValue] = {
         "rollout/success": sum(e.success for e in counted) / max(len(counted), 1),
         "rollout/return_mean": sum(e.episode_return for e in counted) / max(len(counted), 1),

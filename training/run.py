@@ -24,13 +24,21 @@ from turngym.training.checkpoint import (
     load_state,
     newest_checkpoint,
 )
-from turngym.training.collect import task_sources
+from turngym.training.collect import task_sources, validation_sources
 from turngym.training.demos import demonstrations
 from turngym.training.metrics import MetricsLog, MetricValue, read_metrics
 from turngym.training.recipe import load_recipe, load_saved, save_recipe
 from turngym.training.rl import run_rl
 from turngym.training.session import CHECKPOINTS, Session
-from turngym.training.settings import FolderModel, Recipe, RunSettings, SftSettings, Stage, TaskSlice, TinyModel
+from turngym.training.settings import (
+    FolderModel,
+    Recipe,
+    RunSettings,
+    SftSettings,
+    Stage,
+    TaskSlice,
+    TinyModel,
+)
 from turngym.training.sft import run_sft
 from turngym.training.vocabulary import environment_words, episode_texts, sample_episodes
 from turngym.types import Episode
@@ -90,7 +98,8 @@ def train(
     """
     resolved = _prepare_recipe(recipe, env, overrides, only, changes)
     name = recipe if isinstance(recipe, str) else "run"
-    out = Path(resolved.run.out or f"runs/{Path(name).stem}-seed{resolved.run.seed}")
+    part = f"-{only}" if only is not None else ""
+    out = Path(resolved.run.out or f"runs/{Path(name).stem}{part}-seed{resolved.run.seed}")
     if _claim_folder(out, resolved):
         logger.info("%s is finished already; nothing was done.", out)
         return Run(out, out / "final")
@@ -139,19 +148,33 @@ def _claim_folder(out: Path, recipe: Recipe) -> bool:
                 f"{out} holds a run of another recipe ({_first_difference(old, recipe)}). "
                 "Choose another folder with run.out=FOLDER, or start over with run.resume=never."
             )
+        save_recipe(recipe, saved)
         return (out / FINISHED_FILE).is_file()
     if out.is_dir() and any(out.iterdir()):
         if not saved.is_file():
-            raise ConfigError(f"{out} exists and holds no run of turngym. Choose another folder with run.out=FOLDER.")
-        shutil.rmtree(out)
+            raise ConfigError(
+                f"{out} exists and holds no run of turngym. Choose another folder with run.out=FOLDER."
+            )
+        _remove_run(out, saved)
     out.mkdir(parents=True, exist_ok=True)
     save_recipe(recipe, saved)
     return False
 
 
+def _remove_run(out: Path, saved: Path) -> None:
+    """Removes what a run wrote, and nothing else that may lie in its folder."""
+    stages = [stage.settings.name for stage in load_saved(saved).stages]
+    for name in (CHECKPOINTS, "final", *stages):
+        shutil.rmtree(out / name, ignore_errors=True)
+    for name in (FINISHED_FILE, "metrics.jsonl", RECIPE_FILE):
+        (out / name).unlink(missing_ok=True)
+
+
 def _comparable(recipe: Recipe) -> dict[str, Any]:
+    """What must be equal for a run to go on; threads are compared with the checkpoint's."""
     values = recipe.model_dump(mode="json")
-    for free in ("out", "resume", "keep_checkpoints"):
+    values.pop("description")
+    for free in ("out", "resume", "keep_checkpoints", "threads"):
         values["run"].pop(free)
     return values
 
@@ -183,6 +206,7 @@ def _open(
     recipe: Recipe, out: Path, pool: EnvPool, on_row: OnRow | None, on_progress: OnProgress | None
 ) -> tuple[Session, dict[str, list[Episode]]]:
     """A session at the newest checkpoint, or at the beginning, and the demonstrations at hand."""
+    _check_tasks(recipe)
     clean_half_written(out / CHECKPOINTS)
     newest, skipped = newest_checkpoint(out / CHECKPOINTS)
     if skipped:
@@ -205,6 +229,13 @@ def _open(
     engine = LocalEngine(model, version=state.step)
     session = Session(recipe, out, model, tokenizer, engine, pool, metrics, state, on_progress=on_progress)
     return session, demos
+
+
+def _check_tasks(recipe: Recipe) -> None:
+    """Finds out before hours of work that a stage or the validation asks for tasks that are not there."""
+    for stage in recipe.stages:
+        task_sources(recipe.envs, "train", stage.settings.tasks, setting=f"{stage.settings.name}.tasks")
+    validation_sources(recipe)
 
 
 def _first_model(
@@ -245,7 +276,8 @@ def _tiny_model(
         sum(p.numel() for p in made.parameters()) / 1e6,
         len(tokenizer),
     )
-    return made.to(recipe.run.device), tokenizer
+    made.to(recipe.run.device)  # type: ignore[arg-type]  # transformers wraps `to` without its types
+    return made, tokenizer
 
 
 def _demos_of(

@@ -12,9 +12,9 @@ from turngym.agents.engines.local import LocalEngine
 from turngym.agents.rollout import FaultCeiling
 from turngym.envs.pool import EnvPool
 from turngym.training.checkpoint import Tensors, TrainerState, save_checkpoint, save_model
-from turngym.training.collect import task_sources
+from turngym.training.collect import validation_sources
 from turngym.training.metrics import MetricsLog, MetricValue
-from turngym.training.settings import Recipe, TaskSlice
+from turngym.training.settings import Recipe
 from turngym.training.validation import Validated, validate_policy
 
 CHECKPOINTS = "checkpoints"
@@ -77,7 +77,7 @@ class Session:
 
     def validate(self) -> Validated:
         """Measures the present weights on the validation tasks."""
-        sources = task_sources(self.recipe.envs, "validation", TaskSlice(count=self.recipe.validation.tasks))
+        sources = validation_sources(self.recipe)
         return validate_policy(
             self.engine,
             self.tokenizer,

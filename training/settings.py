@@ -1,12 +1,14 @@
 """The recipe: every setting of a run, its default, its meaning."""
 
+import re
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, SerializeAsAny, field_validator, model_validator
 
 from turngym.config import REGISTRIES, Settings
 from turngym.errors import ConfigError, suggest
-from turngym.training.advantages import AdvantageSettings
+from turngym.training.advantages import ADVANTAGES, AdvantageSettings
+from turngym.training.advantages.base import compares_groups, needs_critic
 from turngym.training.losses.averages import Average
 
 StrictBool = Annotated[bool, Field(strict=True)]
@@ -193,9 +195,18 @@ class KlSettings(Settings):
     name: Literal["none", "reward", "loss"] = "none"
     """`reward` takes it from the turn's reward; `loss` adds it to the loss."""
     beta: Float = Field(0.0, ge=0)
-    """Its weight."""
+    """Its weight; above 0 exactly where `name` is not `none`."""
     estimator: Literal["k2", "k3"] = "k2"
     """Estimator of `loss`; k1 would have no gradient, k3 is biased."""
+
+    @model_validator(mode="after")
+    def _beta_goes_with_name(self) -> "KlSettings":
+        if (self.name == "none") != (self.beta == 0):
+            raise ValueError(
+                f"name: {self.name} with beta: {self.beta:g} has no effect. "
+                "Set both, as in kl.name=loss kl.beta=0.01, or neither"
+            )
+        return self
 
 
 class CriticSettings(Settings):
@@ -280,6 +291,22 @@ class RlSettings(Settings):
     def _plain_name(cls, value: Any) -> Any:
         return {"name": value} if isinstance(value, str) else value
 
+    @model_validator(mode="after")
+    def _fits_the_advantage(self) -> "RlSettings":
+        name = self.advantage.name
+        function = ADVANTAGES[name].function
+        if self.truncation == "bootstrap" and not needs_critic(function):
+            raise ValueError(
+                f"truncation: bootstrap needs a critic, and advantage {name} has none. "
+                "Use advantage: gae or truncation: terminal"
+            )
+        if self.group_size < 2 and compares_groups(function):
+            raise ValueError(
+                f"advantage {name} compares the members of a group, and group_size is {self.group_size}. "
+                "Set group_size to 2 or more, or use advantage: gae"
+            )
+        return self
+
 
 class Stage(Settings):
     """One stage: exactly one of `sft` and `rl`."""
@@ -339,6 +366,23 @@ class RunSettings(Settings):
     """How many of the newest checkpoints stay."""
 
 
+_RESERVED = frozenset(
+    {
+        "description",
+        "imports",
+        "model",
+        "agent",
+        "envs",
+        "stages",
+        "validation",
+        "run",
+        "checkpoints",
+        "final",
+    }
+)
+"""Names that no stage may have: overrides or folders of the run would mean something else."""
+
+
 class Recipe(Settings):
     """A whole run."""
 
@@ -375,6 +419,12 @@ class Recipe(Settings):
     @model_validator(mode="after")
     def _stage_names(self) -> "Recipe":
         names = [stage.settings.name for stage in self.stages]
+        for name in names:
+            if not re.fullmatch(r"[A-Za-z0-9_-]+", name) or name in _RESERVED:
+                raise ValueError(
+                    f"a stage cannot be called {name!r}, since a folder of the run is named after it. "
+                    "Use letters, digits, - and _, and none of the recipe's own keys"
+                )
         doubled = sorted({name for name in names if names.count(name) > 1})
         if doubled:
             raise ValueError(f"two stages are called {doubled[0]!r}; give each its own `name`")

@@ -1,5 +1,6 @@
 """The SFT stage: imitate demonstrations, rendered exactly as a rollout renders them."""
 
+import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from turngym.agents.policy import task_key
 from turngym.agents.rendering import demonstration_of, render_demonstration
 from turngym.envs.base import TurnEnv
 from turngym.envs.pool import EnvRef
+from turngym.errors import CollapseError
 from turngym.training.batch import Row, micro_batches, row_of
 from turngym.training.checkpoint import Tensors, load_tensors
 from turngym.training.forward import token_scores
@@ -42,6 +44,13 @@ def run_sft(session: Session, settings: SftSettings, episodes: Sequence[Episode]
         done = session.state.stage_updates
         rows = feed.rows(done)
         report = sft_step(lm, rows, optimizer, done, settings.tokens_per_batch)
+        if not math.isfinite(report.grad_norm):
+            # No step was taken, so these weights are the last good ones.
+            good = session.save(Tensors(optimizer.state_dict()))
+            raise CollapseError(
+                f"Training stopped: the gradient's norm is {report.grad_norm} at step {done + 1} of {settings.name}. "
+                f"The last good checkpoint is {good}. Lower {settings.name}.optim.lr."
+            )
         session.advance()
         session.engine.load(None, session.state.step)
         row: dict[str, float | int | str] = {
@@ -89,7 +98,7 @@ def sft_step(
             [torch.from_numpy(row.loss_weight[mask]) for row, mask in zip(part, chosen, strict=True)]
         )
         loss = -(weights.to(scores.log_probs) * scores.log_probs).sum() / max(num_tokens, 1)
-        loss.backward()  # type: ignore[no-untyped-call]
+        loss.backward()
         acted = torch.cat(
             [torch.from_numpy(row.action_mask[mask]) for row, mask in zip(part, chosen, strict=True)]
         )
@@ -110,7 +119,9 @@ class DemonstrationFeed:
         self._refs = [EnvRef.of(episode.env_id, **episode.env_kwargs) for episode in episodes]
         self._template = PlainTemplate(session.tokenizer)
         self._format = action_format(session.recipe.agent.action_format)
-        self._trained: tuple[Author, ...] = ("expert",) if settings.train_on == "expert" else ("expert", "noise")
+        self._trained: tuple[Author, ...] = (
+            ("expert",) if settings.train_on == "expert" else ("expert", "noise")
+        )
         # Episodes from a file may have been written by a policy: those are imitated whole.
         self._trained = (*self._trained, "policy")
         self._envs: dict[str, TurnEnv] = {}

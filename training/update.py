@@ -1,5 +1,6 @@
 """One update: episodes with advantages become optimizer steps of policy and critic."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -38,7 +39,7 @@ class PolicyReport:
     entropy: float
     clip_share: float
     approx_kl: float
-    grad_norm: float
+    grad_norm: float  # the largest of the steps, before clipping
     sampler_gap_mean: float  # abs(trainer - sampler) before the first step
     sampler_gap_max: float
     steps: int
@@ -67,7 +68,12 @@ def update_policy(
     slices = _row_slices(batch)
     for epoch in range(settings.epochs):
         for part in episode_parts(columns, batch, settings.minibatches, seed, update, epoch):
-            sums.grad_norm = _policy_step(lm, batch, columns, settings, optimizer, part, slices, temperature, done, sums)
+            norm = _policy_step(
+                lm, batch, columns, settings, optimizer, part, slices, temperature, done, sums
+            )
+            sums.grad_norm = norm if not norm <= sums.grad_norm else sums.grad_norm
+            if not math.isfinite(norm):
+                return sums.report()
             done += 1
             sums.steps += 1
     return sums.report()
@@ -166,7 +172,7 @@ def _micro_step(
         kl = (weights * penalty).sum()
         loss = loss + settings.kl.beta * kl
         sums.kl += float(kl.detach())
-    loss.backward()  # type: ignore[no-untyped-call]
+    loss.backward()
     sums.policy += float(policy.loss.detach())
     sums.entropy += float(scores.entropy.detach().sum())
     sums.clipped += float(policy.num_clipped)
@@ -182,7 +188,9 @@ def _micro_step(
 def _row_slices(batch: RolloutBatch) -> list[slice]:
     """Where each row's action tokens stand in the per-token columns."""
     ends = np.cumsum([int(row.action_mask.sum()) for row in batch.rows])
-    return [slice(int(end - row.action_mask.sum()), int(end)) for end, row in zip(ends, batch.rows, strict=True)]
+    return [
+        slice(int(end - row.action_mask.sum()), int(end)) for end, row in zip(ends, batch.rows, strict=True)
+    ]
 
 
 @torch.no_grad()
@@ -272,7 +280,11 @@ def _critic_step(
         ]
         values = critic(chosen, [list(one.values()) for one in kept])
         wanted = torch.tensor(
-            [float(targets[row.episode, turn]) for row, one in zip(chosen, kept, strict=True) for turn in one],
+            [
+                float(targets[row.episode, turn])
+                for row, one in zip(chosen, kept, strict=True)
+                for turn in one
+            ],
             device=values.device,
         )
         loss = value_loss(values, wanted, count=count)

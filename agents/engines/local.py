@@ -40,13 +40,23 @@ class LocalEngine:
     """
 
     def __init__(self, model: PreTrainedModel, *, version: int = 0) -> None:
+        attention = model.config._attn_implementation
+        if attention not in ("sdpa", "eager"):
+            raise ConfigError(
+                f"The local engine cannot mask {attention!r} attention. Load the model with attn_implementation='sdpa'."
+            )
+        # Eager attention adds its mask to the scores, so True and False would shift them by 1 and 0.
+        self._adds_mask = attention == "eager"
         self.version = version
         self._lm = LanguageModel.of(model)
-        self._device = model.get_input_embeddings().weight.device
-        self._dtype = model.get_input_embeddings().weight.dtype
+        self._device = model.device
+        self._dtype = model.dtype
+        self._open: dict[int, int] = {}  # episode -> id of its request that waits or is being written
         self._cancelled: set[int] = set()
         self._waiting: list[Request] = []
         self._running: list[_Message] = []
+        self._episodes: list[int | None] = []  # which episode each row of the buffer belongs to
+        self._held: dict[int, list[int]] = {}  # ids whose keys and values the row holds
         self._reset()
 
     def submit(self, request: Request) -> None:
@@ -57,6 +67,11 @@ class LocalEngine:
                 f"A prompt of {len(request.prompt_ids)} tokens and {request.sampling.max_new_tokens} new ones exceed "
                 f"the model's {limit} positions. Lower agent.max_context."
             )
+        if not request.prompt_ids:
+            raise ConfigError(f"The prompt of episode {request.episode} is empty. Give at least one token.")
+        if request.episode in self._open:
+            raise ConfigError(f"Episode {request.episode} is being written. Wait for its completion, or cancel it.")
+        self._open[request.episode] = request.id
         self._waiting.append(request)
 
     def step(self) -> list[Completion]:
@@ -67,10 +82,12 @@ class LocalEngine:
         return done + (self._decode() if running else [])
 
     def cancel(self, request_id: int) -> None:
-        self._cancelled.add(request_id)
+        # A request that has ended is left alone: its id may come again.
+        if request_id in self._open.values():
+            self._cancelled.add(request_id)
 
     def release(self, episode: int) -> None:
-        if any(message.request.episode == episode for message in self._running):
+        if episode in self._open:
             raise ConfigError(f"Episode {episode} is being written. Cancel its request first.")
         self._held.pop(episode, None)
         if episode in self._episodes:
@@ -80,12 +97,16 @@ class LocalEngine:
             self._episodes = []
 
     def fork(self, episode: int, to: int) -> None:
+        if episode not in self._held or to in self._open:
+            raise ConfigError(f"Episode {episode} cannot be copied to {to}: it holds nothing, or {to} is being written.")
         held = self._held[episode]
         self._copy(self._episodes.index(episode), self._row_of(to), len(held))
         self._held[to] = list(held)
 
     @torch.no_grad()
     def score(self, token_ids: Sequence[int], *, temperature: float = 1.0) -> Tensor:
+        if len(token_ids) < 2:
+            return torch.zeros(0)
         ids = torch.tensor([list(token_ids)], device=self._device)
         self._lm.model.eval()
         hidden = self._lm.hidden(input_ids=ids[:, :-1], use_cache=False)[0]
@@ -93,8 +114,10 @@ class LocalEngine:
         return log_probs.gather(1, ids[0, 1:].unsqueeze(1)).squeeze(1)
 
     def load(self, weights: Mapping[str, Tensor] | None, version: int) -> None:
-        if self._running or self._waiting:
-            raise ConfigError("Weights cannot change while messages are being written. Finish the rollout first.")
+        if self._open:
+            raise ConfigError(
+                "Weights cannot change while messages are being written. Finish the rollout first."
+            )
         if weights is not None:
             self._lm.model.load_state_dict(dict(weights))
         self.version = version
@@ -102,16 +125,16 @@ class LocalEngine:
 
     def _reset(self) -> None:
         self._cache = SlotCache(self._lm.model.config, 0, self._dtype, self._device)
-        self._episodes: list[int | None] = []  # which episode each row of the buffer belongs to
-        self._held: dict[int, list[int]] = {}  # ids whose keys and values the row holds
+        self._episodes = []
+        self._held = {}
 
     def _take_cancelled(self) -> list[Completion]:
         if not self._cancelled:
             return []
         waiting = [request for request in self._waiting if request.id in self._cancelled]
         running = [message for message in self._running if message.request.id in self._cancelled]
+        self._waiting = [request for request in self._waiting if request.id not in self._cancelled]
         self._cancelled.clear()
-        self._waiting = [request for request in self._waiting if request not in waiting]
         self._leave(running)
         done = [self._completion(_Message(request, np.empty(0)), "cancelled") for request in waiting]
         return done + [self._completion(message, "cancelled") for message in running]
@@ -165,11 +188,17 @@ class LocalEngine:
         positions = held.unsqueeze(1) + torch.arange(widest, device=self._device)
         reach = torch.arange(max(lengths) + widest, device=self._device)
         mask = reach <= positions.unsqueeze(2)  # (N, Q, L): a token sees its own row up to itself
+        if self._adds_mask:
+            mask = torch.zeros(mask.shape, dtype=self._dtype, device=self._device).masked_fill(
+                ~mask, torch.finfo(self._dtype).min
+            )
+        # The filler behind a short row stays within the positions that the model knows.
+        last = held + torch.tensor([len(one) - 1 for one in new], device=self._device)
         self._cache.aim(first, held, widest)
         self._lm.model.eval()
         return self._lm.hidden(
             input_ids=ids,
-            position_ids=positions,
+            position_ids=torch.minimum(positions, last.unsqueeze(1)),
             attention_mask=mask.unsqueeze(1),
             past_key_values=self._cache,
             use_cache=True,
@@ -187,7 +216,9 @@ class LocalEngine:
         chosen = torch.where(greedy, log_probs.argmax(dim=1), drawn)
         chosen_log_probs = log_probs.gather(1, chosen.unsqueeze(1)).squeeze(1)
         done: list[tuple[_Message, FinishReason]] = []
-        for message, token, log_prob in zip(messages, chosen.tolist(), chosen_log_probs.tolist(), strict=True):
+        for message, token, log_prob in zip(
+            messages, chosen.tolist(), chosen_log_probs.tolist(), strict=True
+        ):
             message.token_ids.append(token)
             message.log_probs.append(log_prob)
             if token in message.request.sampling.stop_ids:
@@ -205,7 +236,9 @@ class LocalEngine:
         staying = [message for message in self._running if message.request.id not in gone]
         self._gather([message.request.episode for message in staying])
         by_episode = {message.request.episode: message for message in staying}
-        self._running = [by_episode[episode] for episode in self._episodes[: len(staying)] if episode is not None]
+        self._running = [
+            by_episode[episode] for episode in self._episodes[: len(staying)] if episode is not None
+        ]
 
     def _gather(self, episodes: list[int]) -> None:
         """Brings the rows of some episodes to the front, in any order; only rows outside it move."""
@@ -271,6 +304,7 @@ class LocalEngine:
         return _Message(request, draws)
 
     def _completion(self, message: _Message, reason: FinishReason) -> Completion:
+        del self._open[message.request.episode]
         return Completion(
             message.request.id,
             message.request.episode,

@@ -51,7 +51,7 @@ class RoomsEnv(TurnEnv):
     Args:
         level: `wX-oY-qZ`: X rooms, at least Y objects (items, containers, supporters), and a quest whose shortest
             solution has exactly Z commands, as in TextWorld's `tw-make custom`.
-        vocabulary: "small" has about 70 words and one wording each; "large" has hundreds of names and several
+        vocabulary: "small" has about 80 words and one wording each; "large" has hundreds of names and several
             wordings, drawn per task.
         goal: "detailed" tells the quest's steps in order, "brief" only its end. "none" tells nothing: a note in
             the first room says the goal, and to examine it is the first command of the quest.

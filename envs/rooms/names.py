@@ -32,6 +32,9 @@ class Names:
     supporters: tuple[str, ...]
     items: tuple[str, ...]
 
+    def __deepcopy__(self, memo: dict[int, object]) -> "Names":
+        return self
+
 
 def draw_names(world: World, pools: Pools, chance: random.Random) -> Names:
     """Names for a world, no two alike.

@@ -34,6 +34,7 @@ NUMBERS: dict[Split, range] = {
 _LEVEL = re.compile(r"w(0|[1-9]\d*)-o(0|[1-9]\d*)-q(0|[1-9]\d*)")
 _MAX_SUPPORTERS = 3
 _MAX_CONTAINERS = 6
+_MAX_FOODS = 8  # of the twelve names that "small" has for food
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +71,9 @@ class House:
     goal: Goal
     plan: Plan
     planner: Planner
+
+    def __deepcopy__(self, memo: dict[int, object]) -> "House":
+        return self
 
 
 def task_ranges(prefix: str) -> dict[str, Sequence[str]]:
@@ -165,7 +169,7 @@ def _lengthen(draft: Draft, goal: Goal, length: int, chance: random.Random) -> D
         if plan is None or len(plan) > length:
             return None
         if len(plan) == length:
-            return draft
+            return draft if _tells_keys(draft, plan) else None
         harder = draft.copy()
         _harden(harder, plan, chance)
         if harder.num_locks > MAX_LOCKS or len(harder.containers) > _MAX_CONTAINERS:
@@ -174,6 +178,23 @@ def _lengthen(draft: Draft, goal: Goal, length: int, chance: random.Random) -> D
         if longer is not None and len(plan) < len(longer) <= length:
             draft, plan = harder, longer
     return None
+
+
+def _tells_keys(draft: Draft, plan: Plan) -> bool:
+    """Whether an expert learns the name of each key in time.
+
+    It asks what it carries when its next command has a word that it has not read. A key that it carries from the
+    start must therefore come before any other key, or the word `key` would be known and nothing asked.
+    """
+    return not _uses_carried_key(draft, plan) or all(
+        place == CARRIED for kind, place in zip(draft.items, draft.places, strict=True) if kind == "key"
+    )
+
+
+def _uses_carried_key(draft: Draft, plan: Plan) -> bool:
+    return any(
+        action.verb in ("unlock", "lock") and draft.places[action.target] == CARRIED for action in plan
+    )
 
 
 def _plan(draft: Draft, goal: Goal) -> Plan | None:
@@ -225,10 +246,12 @@ def _furnish(draft: Draft, goal: Goal, level: Level, chance: random.Random) -> H
             changed = draft.copy()
             changed.add_door(link, chance.choice((OPEN, OPEN, CLOSED)))
             plan = _plan(changed, goal)
-            if plan is not None and len(plan) == level.quest:
+            if plan is not None and len(plan) == level.quest and _tells_keys(changed, plan):
                 draft = changed
+    plan = _plan(draft, goal)
+    may_add_keys = plan is not None and not _uses_carried_key(draft, plan)
     while draft.num_objects < level.objects:
-        _add_object(draft, chance)
+        _add_object(draft, may_add_keys, chance)
     world, state = draft.world(), draft.state()
     planner = Planner(world, goal)
     plan = planner.plan(state)
@@ -237,17 +260,18 @@ def _furnish(draft: Draft, goal: Goal, level: Level, chance: random.Random) -> H
     return House(world, state, goal, plan, planner)
 
 
-def _add_object(draft: Draft, chance: random.Random) -> None:
+def _add_object(draft: Draft, may_add_keys: bool, chance: random.Random) -> None:
     room, roll = chance.randrange(draft.num_rooms), chance.random()
     if roll < 0.2 and len(draft.supporters) < _MAX_SUPPORTERS:
         draft.add_supporter(room)
     elif roll < 0.4 and len(draft.containers) < _MAX_CONTAINERS - 2:
         container = draft.add_container(room, chance.choice((OPEN, CLOSED)))
-        if chance.random() < 0.4 and draft.num_locks < MAX_LOCKS:
+        if may_add_keys and chance.random() < 0.4 and draft.num_locks < MAX_LOCKS:
             draft.container_latches[container] = LOCKED
             draft.add_key(container=container, place=_any_place(draft, chance, but=container))
     else:
-        draft.add_item(_thing(chance), _any_place(draft, chance))
+        kind = _thing(chance) if draft.items.count("food") < _MAX_FOODS else "thing"
+        draft.add_item(kind, _any_place(draft, chance))
 
 
 def _any_place(draft: Draft, chance: random.Random, *, but: int = -1) -> int:

@@ -35,6 +35,9 @@ class Text:
     steps: Mapping[str, tuple[str, ...]]
     messages: Mapping[str, tuple[str, ...]]
 
+    def __deepcopy__(self, memo: dict[int, object]) -> "Text":
+        return self
+
     def words(self) -> Iterator[str]:
         """Every word in pools and wordings, some more than once."""
         for group in self.pools.groups():

@@ -6,7 +6,7 @@ A `World` never changes; a `State` is what an action replaces. Everything is a s
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 DIRECTIONS = ("north", "south", "east", "west")
 OPPOSITE = (1, 0, 3, 2)
@@ -66,7 +66,7 @@ class World:
             return (self.containers[openable],)
         return self.doors[openable - len(self.containers)]
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> "World":
+    def __deepcopy__(self, memo: dict[int, object]) -> "World":
         return self
 
 

@@ -1,14 +1,15 @@
 """turngym/TextWorld-v0: games of Microsoft's TextWorld, played in the compiled story itself."""
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from turngym.envs.base import Reward, TurnEnv
-from turngym.envs.textworld.backend import Machine, Progress
 from turngym.envs.textworld.games import StoredGame, load_game
 from turngym.envs.textworld.language import COMMAND_WORDS, COMPOUND, MAX_COMMAND_CHARS, normalize, refusal
 from turngym.envs.textworld.levels import check_family, parse_level, parse_task
+from turngym.envs.textworld.machine import Machine, Table
+from turngym.envs.textworld.progress import Progress
 from turngym.envs.textworld.tasks import splits_of
 from turngym.envs.textworld.text import named_option, read_intro, read_reply
 from turngym.envs.textworld.wording import rename, reword
@@ -16,6 +17,7 @@ from turngym.errors import ConfigError, TaskError
 from turngym.types import Demonstration, JsonValue, Turn
 
 # Attributes of Z-machine objects, as TextWorld 1.7.0's kinds make Inform number them: (byte, bit).
+_DOOR = (0, 0x04)
 _LOCKED = (1, 0x20)
 _OPEN = (1, 0x04)
 
@@ -124,10 +126,13 @@ class TextWorldEnv(TurnEnv):
         Objects are the story's numbers, in the order of its object table.
         """
         objects = self._machine.objects()
+        parents = objects[:, 6].astype(int) * 256 + objects[:, 7]
+        # Inform moves a door along with whoever sees it, so where it is depends on the way here.
+        parents[_having(objects, _DOOR)] = 0
         state: dict[str, JsonValue] = {
-            "parents": [*(objects[:, 6].astype(int) * 256 + objects[:, 7]).tolist()],
-            "open": [*np.flatnonzero(objects[:, _OPEN[0]] & _OPEN[1]).tolist()],
-            "locked": [*np.flatnonzero(objects[:, _LOCKED[0]] & _LOCKED[1]).tolist()],
+            "parents": [*parents.tolist()],
+            "open": [*_having(objects, _OPEN).tolist()],
+            "locked": [*_having(objects, _LOCKED).tolist()],
         }
         if self._game.card.num_quests > 1:
             # A quest stays completed when its outcome is undone, which the objects don't show.
@@ -170,3 +175,8 @@ class TextWorldEnv(TurnEnv):
             self._logic.follow(tuple(self._pending))
             self._pending = []
         return self._logic
+
+
+def _having(objects: Table, attribute: tuple[int, int]) -> "np.ndarray[Any, np.dtype[np.intp]]":
+    byte, bit = attribute
+    return np.flatnonzero(objects[:, byte] & bit)

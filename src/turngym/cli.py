@@ -31,7 +31,8 @@ console = Console()
 errors = Console(stderr=True, soft_wrap=True)
 
 Overrides = Annotated[
-    list[str] | None, typer.Argument(help="Settings as key=value, e.g. advantage=rloo run.seed=2.", metavar="[key=value]...")
+    list[str] | None,
+    typer.Argument(help="Settings as key=value, e.g. advantage=rloo run.seed=2.", metavar="[key=value]..."),
 ]
 
 
@@ -49,7 +50,7 @@ def main() -> None:
     except TurngymError as error:
         errors.print(f"{type(error).__name__}: {error}", markup=False, highlight=False)
         sys.exit(2)
-    except Exception as error:  # noqa: BLE001 - top of the command line
+    except Exception as error:
         usage = getattr(error, "format_message", None)
         if usage is None:
             raise
@@ -67,7 +68,11 @@ def _top(version: Annotated[bool, typer.Option("--version", help="Print the vers
 
 
 @app.command("list")
-def list_command(kind: Annotated[str, typer.Argument(help="envs, suites, recipes, or a kind of choice such as advantage.")] = "") -> None:
+def list_command(
+    kind: Annotated[
+        str, typer.Argument(help="envs, suites, recipes, or a kind of choice such as advantage.")
+    ] = "",
+) -> None:
     """List what there is: envs, suites, recipes, advantage, ..."""
     rows = _listing(kind)
     for name, summary in rows.items():
@@ -152,7 +157,9 @@ def bench(
     seed: Annotated[int, typer.Option(help="Root of all chance.")] = 0,
     repeats: Annotated[int | None, typer.Option(help="Sampled episodes per task.")] = None,
     episodes: Annotated[Path | None, typer.Option(help="Write the episodes to this file.")] = None,
-    max_tasks: Annotated[int | None, typer.Option(help="Play the first tasks only; marked incomplete.")] = None,
+    max_tasks: Annotated[
+        int | None, typer.Option(help="Play the first tasks only; marked incomplete.")
+    ] = None,
     threads: Annotated[int, typer.Option(help="CPU threads of torch.")] = 2,
 ) -> None:
     """Measure an agent on a suite, greedily and sampled."""
@@ -178,12 +185,16 @@ def bench(
 def demo(
     seed: Annotated[int, typer.Option(help="Root of all chance.")] = 1,
     out: Annotated[Path | None, typer.Option(help="Folder; default runs/demo.")] = None,
-    control: Annotated[bool, typer.Option(help="Also train SFT for as long as RL took, and on expert tokens only.")] = False,
+    control: Annotated[
+        bool, typer.Option(help="Also train SFT for as long as RL took, and on expert tokens only.")
+    ] = False,
 ) -> None:
     """Train a small agent by SFT, then RL, and measure the gain on held-out tasks."""
     from turngym.demo import run_demo
 
-    run_demo(seed, out or Path("runs/demo"), control=control, console=console, reporter=TrainingReporter(console))
+    run_demo(
+        seed, out or Path("runs/demo"), control=control, console=console, reporter=TrainingReporter(console)
+    )
 
 
 def _train(recipe: str, overrides: list[str] | None, *, only: str | None) -> None:
@@ -197,7 +208,9 @@ def _train(recipe: str, overrides: list[str] | None, *, only: str | None) -> Non
             on_row=reporter.row,
             on_progress=reporter.progress,
         )
-    console.print(f"Done. Weights: {run.final}. Measure them: turngym bench SUITE --agent {run.out}", highlight=False)
+    console.print(
+        f"Done. Weights: {run.final}. Measure them: turngym bench SUITE --agent {run.out}", highlight=False
+    )
 
 
 class TrainingReporter:
@@ -219,7 +232,12 @@ class TrainingReporter:
     def __init__(self, console: Console) -> None:
         self._console = console
         self._progress = Progress(
-            TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), console=console, transient=True
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeRemainingColumn(),
+            console=console,
+            transient=True,
         )
         self._tasks: dict[str, Any] = {}
 
@@ -287,11 +305,18 @@ def _listing(kind: str) -> dict[str, str]:
         from turngym.training.recipe import recipe_names, recipe_text
 
         loaded = {name: parse_yaml(recipe_text(name), source=name) for name in recipe_names()}
-        return {name: " ".join(str(values.get("description", "")).split())[:90] for name, values in loaded.items()}
+        return {
+            name: " ".join(str(values.get("description", "")).split())[:90] for name, values in loaded.items()
+        }
     registries = _registries()
     if kind in registries:
         return {name: registries[kind][name].summary for name in registries[kind].names()}
-    kinds = {"envs": "environments", "suites": "benchmarks", "recipes": "runs", **{k: "a choice in recipes" for k in registries}}
+    kinds = {
+        "envs": "environments",
+        "suites": "benchmarks",
+        "recipes": "runs",
+        **{k: "a choice in recipes" for k in registries},
+    }
     if kind:
         raise UnknownNameError(f"No kind {kind!r}. {suggest(kind, kinds)}")
     return kinds

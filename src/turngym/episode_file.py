@@ -104,6 +104,7 @@ class EpisodeFile:
         self.half_lines = 0
 
     def __iter__(self) -> Iterator[Episode]:
+        self.half_lines = 0
         try:
             with self.path.open("rb") as file:
                 for number, raw in enumerate(file, start=1):
@@ -112,7 +113,9 @@ class EpisodeFile:
                         return
                     yield _from_line(raw, f"{self.path} line {number}")
         except OSError as error:
-            raise FileFormatError(f"Cannot read {self.path}: {error.strerror}. Give a file of episodes.") from error
+            raise FileFormatError(
+                f"Cannot read {self.path}: {error.strerror}. Give a file of episodes."
+            ) from error
 
 
 def read_episodes(path: str | Path) -> list[Episode]:
@@ -171,6 +174,7 @@ def _from_line(raw: bytes, where: str) -> Episode:
         line = _Line.model_validate_json(raw)
         kwargs = json.loads(line.env_kwargs)
     except ValidationError as error:
+        _check_format(_format_of(raw), where)
         first = error.errors(include_url=False)[0]
         field = ".".join(str(part) for part in first["loc"]) or "the line"
         raise FileFormatError(
@@ -178,9 +182,10 @@ def _from_line(raw: bytes, where: str) -> Episode:
         ) from error
     except ValueError as error:
         raise FileFormatError(f"{where}: env_kwargs is no JSON. Remove the line or the file.") from error
-    if line.format != FORMAT:
-        raise FileFormatError(f"{where}: format {line.format} is not {FORMAT}. Use the turngym version that wrote it.")
-    values = {name: getattr(line, name) for name in _Line.model_fields if name not in ("format", "env_kwargs")}
+    _check_format(line.format, where)
+    values = {
+        name: getattr(line, name) for name in _Line.model_fields if name not in ("format", "env_kwargs")
+    }
     values["turns"] = tuple(PlayedTurn(**turn.model_dump()) for turn in line.turns)
     values["segments"] = tuple(
         Segment(
@@ -189,3 +194,19 @@ def _from_line(raw: bytes, where: str) -> Episode:
         for segment in line.segments
     )
     return Episode(env_kwargs=kwargs, **values)
+
+
+def _check_format(written: object, where: str) -> None:
+    if written != FORMAT:
+        raise FileFormatError(
+            f"{where}: format {written} is not {FORMAT}. Use the turngym version that wrote it."
+        )
+
+
+def _format_of(raw: bytes) -> object:
+    """Format of a line that does not read, so that its fields are not blamed for another format."""
+    try:
+        line = json.loads(raw)
+    except ValueError:
+        return FORMAT
+    return line.get("format", FORMAT) if isinstance(line, dict) else FORMAT

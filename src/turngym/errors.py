@@ -23,7 +23,16 @@ from collections.abc import Iterable
 
 
 class TurngymError(Exception):
-    """Root of the tree. The text has the fact, the value and the next step."""
+    """Root of the tree. The text has the fact, the value and the next step.
+
+    Example:
+        >>> import turngym
+        >>> try:
+        ...     turngym.make("Roms-v0")
+        ... except TurngymError as error:
+        ...     print(error)
+        No environment 'Roms-v0'. Did you mean 'turngym/Rooms-v0'?
+    """
 
     def __str__(self) -> str:
         # KeyError shows its argument in quotes; ours are sentences.

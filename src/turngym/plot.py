@@ -8,7 +8,9 @@ from turngym.errors import MissingExtraError
 Row = Mapping[str, float | int | str]
 
 
-def plot_run(rows: Sequence[Row], path: Path, *, title: str, bars: Mapping[str, tuple[float, float, float]]) -> None:
+def plot_run(
+    rows: Sequence[Row], path: Path, *, title: str, bars: Mapping[str, tuple[float, float, float]]
+) -> None:
     """Draws success over time with the final figures beside it.
 
     Args:
@@ -27,7 +29,11 @@ def plot_run(rows: Sequence[Row], path: Path, *, title: str, bars: Mapping[str, 
     except ImportError as error:
         raise MissingExtraError("The curve needs matplotlib: pip install 'turngym[plot]'") from error
     figure, (left, right) = pyplot.subplots(1, 2, figsize=(11, 4.2), width_ratios=[1.6, 1])
-    colours = {"rollout/success": "#9aa7b5", "validation/greedy_success": "#1f6f8b", "validation/sampled_success": "#d1793b"}
+    colours = {
+        "rollout/success": "#9aa7b5",
+        "validation/greedy_success": "#1f6f8b",
+        "validation/sampled_success": "#d1793b",
+    }
     labels = {
         "rollout/success": "training rollouts (sampled)",
         "validation/greedy_success": "validation, greedy",
@@ -36,10 +42,22 @@ def plot_run(rows: Sequence[Row], path: Path, *, title: str, bars: Mapping[str, 
     for key, colour in colours.items():
         points = [(float(row["time/total_s"]), 100 * float(row[key])) for row in rows if key in row]
         if points:
-            seconds, shares = zip(*points, strict=True)
+            seconds, successes = zip(*points, strict=True)
             marker = "" if key == "rollout/success" else "o"
-            left.plot(seconds, shares, color=colour, label=labels[key], marker=marker, markersize=4, linewidth=1.4)
-    starts = [float(rows[i]["time/total_s"]) for i in range(1, len(rows)) if rows[i]["stage"] != rows[i - 1]["stage"]]
+            left.plot(
+                seconds,
+                successes,
+                color=colour,
+                label=labels[key],
+                marker=marker,
+                markersize=4,
+                linewidth=1.4,
+            )
+    starts = [
+        float(rows[i]["time/total_s"])
+        for i in range(1, len(rows))
+        if rows[i]["stage"] != rows[i - 1]["stage"]
+    ]
     for second in starts:
         left.axvline(second, color="#c8ccd1", linewidth=1, linestyle="--")
         left.text(second, 2, " RL begins", color="#6b7280", fontsize=8)

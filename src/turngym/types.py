@@ -28,6 +28,10 @@ class Turn:
         solved: the task is solved; ends the episode as `won`.
         over: the task is decided; without `solved` it ends the episode as `lost`.
         valid: the environment understood the command and could carry it out.
+
+    Example:
+        >>> Turn("The door opens.", score=1.0, solved=True)
+        Turn(observation='The door opens.', score=1.0, solved=True, over=False, valid=True)
     """
 
     observation: str
@@ -52,6 +56,13 @@ class TurnInfo:
         state_key, start_key: hash of the true state now, and at the start.
         messages: chat messages to append, for environments with tools.
         instructions, tools: text and tool schemas of the task; only at reset, since they depend on it.
+
+    Example:
+        >>> import turngym
+        >>> observation, info = turngym.make("Rooms-v0").reset(seed=1)
+        >>> now = TurnInfo.read(info)
+        >>> now.turn, now.outcome, now.success
+        (0, 'running', False)
     """
 
     task: str
@@ -138,6 +149,12 @@ class Episode:
         group: episodes of one group share task and start.
         observation: the first one; the replies stand in `turns`.
         error: what failed, for `env_fault` and `infra`.
+
+    Example:
+        >>> import turngym
+        >>> (episode,) = turngym.play("Rooms-v0", agent="expert")
+        >>> episode.success, episode.outcome, len(episode.turns) > 0
+        (True, 'won', True)
     """
 
     number: int
@@ -172,7 +189,12 @@ class Episode:
 
 @dataclass(frozen=True, slots=True)
 class Demonstration:
-    """An episode as text, for SFT: observations[t] comes before commands[t]."""
+    """An episode as text, for SFT: observations[t] comes before commands[t].
+
+    Example:
+        >>> Demonstration("7", "Guess my digit.", ("From 0 to 9?",), ("guess 4",)).commands
+        ('guess 4',)
+    """
 
     task: str
     instructions: str
@@ -185,7 +207,13 @@ _MOST_DIGITS = 100
 
 
 class TaskRange(Sequence[str]):
-    """Lazy sequence of task ids `prefix + number` for the numbers of a range."""
+    """Lazy sequence of task ids `prefix + number` for the numbers of a range.
+
+    Example:
+        >>> tasks = TaskRange("small/", range(1_000_000))
+        >>> len(tasks), tasks[7], "small/7" in tasks, "small/07" in tasks
+        (1000000, 'small/7', True, False)
+    """
 
     __slots__ = ("numbers", "prefix")
 

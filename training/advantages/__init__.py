@@ -1,7 +1,7 @@
 """Advantage estimators: one pure function in one file each, found by name."""
 
 from turngym.training.advantages import gae, grpo, reinforce, rloo
-from turngym.training.advantages.base import ADVANTAGES, AdvantageSettings, Advantages, register_advantage
+from turngym.training.advantages.base import ADVANTAGES, Advantages, AdvantageSettings, register_advantage
 
 __all__ = [
     "ADVANTAGES",

@@ -78,6 +78,11 @@ def needs_critic(function: AdvantageFunction) -> bool:
     return not {"values", "bootstrap"}.isdisjoint(inspect.signature(function).parameters)
 
 
+def compares_groups(function: AdvantageFunction) -> bool:
+    """Whether the estimator reads groups, so that an episode alone in its group teaches nothing."""
+    return "group" in inspect.signature(function).parameters
+
+
 def estimate(settings: AdvantageSettings, columns: Mapping[str, Tensor]) -> Advantages:
     """Runs the estimator that the settings name."""
     function = ADVANTAGES[settings.name].function

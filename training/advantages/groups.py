@@ -34,7 +34,8 @@ def group_sums(values: Tensor, group: Tensor) -> Tensor:
 def group_sizes(group: Tensor) -> Tensor:
     """(N,) number of members of each episode's group."""
     _, index, counts = torch.unique(group, return_inverse=True, return_counts=True)
-    return counts[index]
+    sizes: Tensor = counts[index]
+    return sizes
 
 
 def not_kept(centred: Tensor, mask: Tensor, group: Tensor) -> dict[str, Tensor]:

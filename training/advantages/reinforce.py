@@ -17,9 +17,7 @@ class ReinforceSettings(AdvantageSettings):
     """`episode`: every turn gets the whole return; `turn`: the return from that turn on."""
 
 
-def reinforce(
-    rewards: Tensor, mask: Tensor, *, gamma: float, credit: Literal["turn", "episode"]
-) -> Tensor:
+def reinforce(rewards: Tensor, mask: Tensor, *, gamma: float, credit: Literal["turn", "episode"]) -> Tensor:
     """Return of each turn minus the mean return of the batch.
 
     Args:

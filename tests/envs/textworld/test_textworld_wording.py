@@ -1,0 +1,92 @@
+"""Augmentations: other words, the same facts."""
+
+import re
+
+import numpy as np
+import pytest
+
+from turngym.envs.textworld.env import TextWorldEnv
+from turngym.envs.textworld.games import load_card
+from turngym.envs.textworld.language import COMMAND_WORDS
+from turngym.envs.textworld.levels import Level
+from turngym.envs.textworld.vocabulary import FIXED_WORDS, all_words
+from turngym.errors import ConfigError
+from turngym.types import Demonstration
+
+pytestmark = pytest.mark.textworld
+
+WORD = re.compile(r"[a-z0-9]+(?:['-][a-z0-9]+)*")
+
+
+@pytest.fixture(scope="module")
+def env() -> TextWorldEnv:
+    return TextWorldEnv()
+
+
+@pytest.fixture(scope="module")
+def demo(env: TextWorldEnv) -> Demonstration:
+    observation, info = env.reset(seed=0, options={"task": "custom/w2-o3-q4/1"})
+    observations, commands = [observation], ["goal", *env.plan()]
+    for command in commands:
+        observations.append(env.step(command)[0])
+    return Demonstration(
+        "custom/w2-o3-q4/1", info["instructions"], tuple(observations[:-1]), tuple(commands), ("expert",) * 5
+    )
+
+
+def texts_of(demo: Demonstration) -> tuple[str, ...]:
+    return (demo.instructions, *demo.observations, *demo.commands)
+
+
+def test_reword_changes_the_objective_wherever_it_stands(env: TextWorldEnv, demo: Demonstration) -> None:
+    card = load_card(Level(2, 3, 4), 1)
+    other = env.augment("reword", demo, np.random.default_rng(0))
+    objective = other.instructions.removesuffix(" You have 12 turns.")
+    assert objective in card.reworded and other.observations[1] == objective
+    assert (other.commands, other.observations[2:]) == (demo.commands, demo.observations[2:])
+
+
+@pytest.mark.parametrize("name", ["rename", "rename_wide"])
+def test_renaming_is_one_to_one_and_word_by_word(env: TextWorldEnv, demo: Demonstration, name: str) -> None:
+    words = [WORD.findall(text.lower()) for text in texts_of(demo)]
+    present = set().union(*words)
+    for seed in range(20):
+        other = env.augment(name, demo, np.random.default_rng(seed))
+        renamed = [WORD.findall(text.lower()) for text in texts_of(other)]
+        pairs = {pair for old, new in zip(words, renamed, strict=True) for pair in zip(old, new, strict=True)}
+        pairs = {(old, new) for old, new in pairs if {old, new} != {"a", "an"}}
+        assert len(dict(pairs)) == len(pairs) == len({new for _, new in pairs})
+        changed = {old: new for old, new in pairs if old != new}
+        assert (
+            set(changed) <= {"studio", "chest", "case", "quote", "calendar", "j", "keycard"}
+            and len(changed) > 5
+        )
+        assert not set(changed.values()) & (present | FIXED_WORDS)
+        assert len(changed["j"]) == 1
+
+
+def test_articles_follow_the_new_word(env: TextWorldEnv) -> None:
+    demo = Demonstration("custom/w2-o3-q4/1", "take a case in an attic", ("a type a chest",), ("take case",))
+    for seed in range(30):
+        other = env.augment("rename_wide", demo, np.random.default_rng(seed))
+        article, word = other.instructions.split()[1:3]
+        assert article == ("an" if word[0] in "aeiou" else "a")
+        assert other.instructions.endswith("in an attic") and other.observations[0].startswith("a type a ")
+
+
+def test_augmenting_is_pure(env: TextWorldEnv, demo: Demonstration) -> None:
+    for name in env.augmentations:
+        first, second = (env.augment(name, demo, np.random.default_rng(5)) for _ in range(2))
+        assert first == second != demo
+        assert (first.task, first.authors) == (demo.task, demo.authors)
+    with pytest.raises(ConfigError, match="rename_wide"):
+        env.augment("shout", demo, np.random.default_rng(0))
+
+
+def test_the_vocabulary_holds_every_name(env: TextWorldEnv) -> None:
+    words = all_words()
+    assert words == sorted(set(words)) and 400 < len(words) < 1000
+    assert {"elderberry", "henderson's", "dish-pit", "keycard", "j", "7"} <= set(words)
+    assert not set(words) & COMMAND_WORDS
+    for seed in (1, 8, 12, 21):
+        assert {word for name in load_card(Level(2, 3, 4), seed).names for word in name.split()} <= set(words)
