@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pydantic import BaseModel
+
 from turngym.config import dump_yaml, parse_yaml, read_yaml, validate
 from turngym.errors import ConfigError, UnknownNameError, suggest
 from turngym.training.settings import Recipe, RlSettings, SftSettings
@@ -32,7 +34,10 @@ def recipe_text(name: str) -> str:
         path = Path(name)
         if not path.is_file():
             raise UnknownNameError(f"No recipe file {name!r}. `turngym list recipes` shows the bundled ones.")
-        return path.read_text(encoding="utf-8")
+        try:
+            return path.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise ConfigError(f"Cannot read {name}: {error}. Give a readable YAML file.") from error
     if name not in recipe_names():
         raise UnknownNameError(
             f"No recipe {name!r}. {suggest(name, recipe_names(), listing='turngym list recipes')}"
@@ -161,8 +166,22 @@ def _set(values: dict[str, Any], path: list[str], value: Any, key: str) -> None:
     if not holders:
         known = [*Recipe.model_fields, *(place.name for place in places)]
         known += [field for place in places for field in _KINDS[place.kind].model_fields]
-        raise ConfigError(f"{path[0]} is not a setting of this recipe. {suggest(path[0], known)}")
+        deeper = _deeper_keys(path[0], places)
+        hint = f"Did you mean {' or '.join(deeper)}?" if deeper else suggest(path[0], known, listing="turngym help recipe")
+        raise ConfigError(f"{path[0]} is not a setting of this recipe. {hint}")
     _put(holders[0].settings, path, value, key)
+
+
+def _deeper_keys(name: str, places: "Sequence[_Place]") -> list[str]:
+    """Dotted keys that end in a name, one level down: `lr` stands at `sft.optim.lr` and `rl.optim.lr`."""
+    models: list[tuple[str, type[BaseModel]]] = [("", Recipe)]
+    models += [(f"{place.name}.", _KINDS[place.kind]) for place in places]
+    return [
+        f"{prefix}{field}.{name}"
+        for prefix, model in models
+        for field, info in model.model_fields.items()
+        if name in getattr(info.annotation, "model_fields", {})
+    ]
 
 
 def _put(target: Any, path: list[str], value: Any, key: str) -> None:

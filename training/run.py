@@ -141,7 +141,8 @@ def _prepare_recipe(
 def _claim_folder(out: Path, recipe: Recipe) -> bool:
     """Makes the run's folder, or finds that it holds this run; True when that is finished."""
     saved = out / RECIPE_FILE
-    if saved.is_file() and recipe.run.resume == "auto":
+    begun = out.is_dir() and any(entry.name != RECIPE_FILE for entry in out.iterdir())
+    if saved.is_file() and begun and recipe.run.resume == "auto":
         old = load_saved(saved)
         if _comparable(old) != _comparable(recipe):
             raise ConfigError(

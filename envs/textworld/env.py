@@ -30,8 +30,8 @@ class TextWorldEnv(TurnEnv):
     turn limit is 3 Q.
 
     Score: Q0 minus the length of TextWorld's remaining plan, where Q0 is the plan's length at the start and the best
-    score; a state without a plan (the quest's food is eaten) ends the episode as lost. With `reward="sparse"` the
-    score stays 0 until the game is solved, since the plan costs time.
+    score; a state without a plan ends the episode as lost (no game of this family was seen to reach one). With
+    `reward="sparse"` the score stays 0 until the game is solved, since the plan costs time.
 
     A command is `valid` when Inform reports that an action of it succeeded, so "take keycard" counts although only
     "take type j keycard from case" is listed. A command that starts no action (the parser's errors and its
@@ -112,7 +112,7 @@ class TextWorldEnv(TurnEnv):
         if reply.lost:
             return Turn(reply.text, over=True, valid=valid)
         if self.reward == "sparse":
-            # Nothing else in these games can't be undone; asking for the plan at each turn would cost as much as the game.
+            # Nothing else can't be undone, and asking for the plan at each turn costs as much as the game.
             eaten = any(event.startswith("eating ") for event in reply.events)
             return Turn(reply.text, over=eaten and self._followed().plan() is None, valid=valid)
         plan = self._followed().plan()

@@ -60,6 +60,10 @@ class StoredGame:
     story: bytes
     game: dict[str, Any]
 
+    def __deepcopy__(self, memo: object) -> "StoredGame":
+        # Nobody changes it, and a snapshot of an environment would copy it each time.
+        return self
+
 
 def games_folder() -> Path:
     """Where the games of the installed TextWorld lie."""
@@ -153,6 +157,8 @@ def _read_card(path: Path) -> Card | None:
     except (zipfile.BadZipFile, KeyError, ValueError) as error:
         logger.warning("%s is damaged (%s); the game is made again.", path, error)
         return None
+    except OSError as error:
+        raise InfraError(f"{path} cannot be read: {error}. Set TURNGYM_CACHE to another folder.") from error
 
 
 def _card(values: dict[str, Any]) -> Card | None:

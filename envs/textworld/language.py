@@ -15,8 +15,11 @@ COMMAND_WORDS = DIRECTIONS | {
 COMPOUND = re.compile(r"[\n\r;,]|[.]\s*[^\s.]|\b(?:then|and)\b", re.IGNORECASE)
 """Several commands in one. Inform also reads "take a and b" as two actions, and no name holds "and"."""
 
-MAX_COMMAND_CHARS = 100
-"""Inform's own line buffer holds about this much; what lies beyond would be cut without a word."""
+MAX_COMMAND_CHARS = 150
+"""Twice the longest command that TextWorld lists; Inform's own buffer is larger."""
+
+MAX_COMMAND_WORDS = 15
+"""Inform reads no further, and says nothing."""
 
 # Commands about the program and not the world. The story's dictionary keeps 9 characters of a word
 # ("superbriefly" is "superbrief"), less where a word has hyphens: hence the prefixes.
@@ -41,6 +44,8 @@ def refusal(command: str) -> str:
     """Why a normalized command is not passed on, as the agent reads it; "" for one that is."""
     if _READABLE.fullmatch(command) is None:
         return "only letters a to z, digits and simple punctuation are read."
+    if len(re.findall(r'[^ "]+|"', command)) > MAX_COMMAND_WORDS:
+        return f"only the first {MAX_COMMAND_WORDS} words of a command are read: say it shorter."
     first = re.split(r"[ .\"!?]+", command.strip(' ."!?'), maxsplit=1)[0]
     if first[:9] in _META_STEMS or first.startswith(_META_PREFIXES):
         return "that command is not part of the game."

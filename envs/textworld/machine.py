@@ -28,7 +28,6 @@ class Machine:
                 file.flush()
                 self._frotz = backend.start_interpreter(file.name)
                 self.intro: str = self._frotz.reset()[0]
-                self._words = self._frotz.get_dictionary()
         except OSError as error:
             raise InfraError(f"A game could not be started: {error}. Free the disk behind TMPDIR.") from error
         self._frotz.step("tw-trace-actions")
@@ -53,10 +52,6 @@ class Machine:
     def send(self, command: str) -> str:
         """Raw reply to a command of printable ASCII; others crash the interpreter."""
         return str(self._frotz.step(command)[0])
-
-    def known_words(self) -> list[str]:
-        """Words of the story's dictionary, cut to 9 characters."""
-        return [entry.word for entry in self._words]
 
     def objects(self) -> Table:
         """(objects, 14) the story's object table: 6 bytes of attributes, then words parent, sibling, child, properties."""

@@ -35,5 +35,5 @@ def revealed(text: str, names: Sequence[str]) -> frozenset[str]:
     words = set(re.findall(r"[a-z0-9]+(?:-[a-z0-9]+)*", text))
     padded = f" {' '.join(re.findall(r'[a-z0-9-]+', text))} "
     whole = {f"<{name}>" for name in names if f" {' '.join(re.findall(r'[a-z0-9-]+', name))} " in padded}
-    single = {word for name in names for word in name.split()}
+    single = {word for name in names for word in name.split()} - {"of", "the"}
     return frozenset(whole | (words & single) | (words & DIRECTIONS))

@@ -27,6 +27,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
+INTERRUPTED = 130
+
 console = Console()
 errors = Console(stderr=True, soft_wrap=True)
 
@@ -41,21 +43,36 @@ def main() -> None:
     sys.path.insert(0, os.getcwd())
     _set_up_logging()
     try:
-        app(standalone_mode=False)
-    except typer.Exit as leaving:
-        sys.exit(leaving.exit_code)
-    except (KeyboardInterrupt, typer.Abort):
-        errors.print("Stopped. `turngym train` with the same arguments goes on from the newest checkpoint.")
-        sys.exit(130)
+        code = app(prog_name="turngym", standalone_mode=False) or 0
+    except typer.Abort:
+        code = INTERRUPTED
     except TurngymError as error:
         errors.print(f"{type(error).__name__}: {error}", markup=False, highlight=False)
         sys.exit(2)
-    except Exception as error:
-        usage = getattr(error, "format_message", None)
-        if usage is None:
+    except OSError as error:
+        if error.filename is None:
             raise
-        errors.print(f"{usage()} `turngym --help` shows the commands.", markup=False, highlight=False)
+        reason = f"Cannot read or write {error.filename}: {error.strerror}. Give another path."
+        errors.print(reason, markup=False, highlight=False)
         sys.exit(2)
+    except Exception as error:
+        message = getattr(error, "format_message", None)
+        if message is None:
+            raise
+        errors.print(_usage_error(message(), getattr(error, "ctx", None)), markup=False, highlight=False)
+        sys.exit(2)
+    if code == INTERRUPTED:
+        errors.print("Stopped. The same command goes on with a run from its newest checkpoint.")
+    sys.exit(code)
+
+
+def _usage_error(message: str, context: Any) -> str:
+    """One line about a wrong command line; with no command at all, the help."""
+    if message.startswith("Usage:"):
+        return message
+    command = context.command_path if context is not None else "turngym"
+    end = "" if message.endswith((".", "?")) else "."
+    return f"{message}{end} `{command} --help` shows what there is."
 
 
 @app.callback(invoke_without_command=True)
@@ -197,6 +214,25 @@ def demo(
     )
 
 
+@app.command()
+def sweep(
+    recipes: Annotated[list[str], typer.Argument(help="Recipes to compare.")],
+    suite: Annotated[str, typer.Option(help="Suite on which the results are measured.")],
+    seeds: Annotated[str, typer.Option(help="Root seeds, as in 1,2,3.")] = "1,2,3",
+    start: Annotated[str, typer.Option(help="Recipe whose SFT gives the common start of each seed.")] = "",
+    out: Annotated[Path, typer.Option(help="Folder of all runs.")] = Path("runs/sweep"),
+    change: Annotated[list[str] | None, typer.Option(help="key=value for every recipe; may be repeated.")] = None,
+) -> None:
+    """Train recipes with several seeds from one start, measure them, and compare."""
+    from turngym.sweep import SweepOptions, run_sweep
+
+    numbers = seeds.split(",")
+    if not all(number.strip().isdecimal() for number in numbers):
+        raise ConfigError(f"--seeds {seeds!r}: give whole numbers parted by commas, as in 1,2,3.")
+    options = SweepOptions(start, suite, tuple(int(number) for number in numbers), tuple(change or ()))
+    run_sweep(recipes, options, out, console=console, reporter=TrainingReporter(console))
+
+
 def _train(recipe: str, overrides: list[str] | None, *, only: str | None) -> None:
     from turngym.training.run import train as run_train
 
@@ -242,14 +278,15 @@ class TrainingReporter:
         self._tasks: dict[str, Any] = {}
 
     def __enter__(self) -> "TrainingReporter":
-        self._progress.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._progress.stop()
+        if self._tasks:
+            self._progress.stop()
 
     def progress(self, what: str, done: int, total: int) -> None:
         """Moves the bar of some long work."""
+        self._progress.start()
         if what not in self._tasks:
             self._tasks[what] = self._progress.add_task(what, total=total)
         self._progress.update(self._tasks[what], completed=done, total=total)

@@ -187,6 +187,8 @@ def explain(model: type[BaseModel], error: ValidationError, *, source: str, pref
     if first["type"] == "string_type" and isinstance(first["input"], int | float):
         return f"{source}: {where} = {first['input']!r} reads as a number or boolean. Put it in quotes to make it text.{more}"
     message = first["msg"].removeprefix("Value error, ")
+    if first["type"] in ("list_type", "tuple_type"):
+        return f"{source}: {where} = {first['input']!r} is no list. Write [{first['input']}].{more}"
     if isinstance(first.get("ctx", {}).get("error"), Exception):
         return f"{source}: {where}: {message}{more}"
     return f"{source}: {where} = {first['input']!r}: {message}.{more}"

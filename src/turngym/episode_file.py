@@ -73,7 +73,8 @@ class EpisodeWriter:
         self.path = Path(path)
         self.path.parent.mkdir(parents=True, exist_ok=True)
         _cut_half_line(self.path)
-        self._file = self.path.open("a", encoding="utf-8")
+        # Half of a surrogate pair, which a remote model may send, is no text: it becomes a question mark.
+        self._file = self.path.open("a", encoding="utf-8", errors="replace")
 
     def write(self, episode: Episode) -> None:
         """Appends one episode."""

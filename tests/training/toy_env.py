@@ -48,4 +48,4 @@ class Signs(TurnEnv):
         return self.colours[self.seen]
 
 
-gymnasium.register("toy/Signs-v0", entry_point=Signs)
+gymnasium.register("toy/Signs-v0", entry_point="toy_env:Signs")

@@ -39,7 +39,7 @@ def test_splits_are_disjoint_and_need_no_game(level: Level, monkeypatch: pytest.
 
 def test_the_survey_is_true_on_a_sample() -> None:
     short = read_table()["levels"]["w2-o3-q4"]["50001-51100"]
-    for seed in (*short[::20], 50001, 50555, 51100, 20001):
+    for seed in (*short[::40], 50001, 51100, 20001):
         assert (measure_length(task_id(SMALL, seed)) == 4) == (shipped_length(SMALL, seed) == 4), seed
     assert shipped_length(SMALL, 51101) is None and shipped_length(Level(9, 9, 9), 50001) is None
 

@@ -1,0 +1,203 @@
+"""Several recipes over several seeds from one start, and the table that compares them."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from turngym.benchmarks.report import BenchResult, improvement, read_result, write_result
+from turngym.benchmarks.run import bench
+from turngym.benchmarks.statistics import (
+    Improvement,
+    Interval,
+    compare_algorithms,
+    improvement_over_seeds,
+    success_interval,
+)
+from turngym.demo import Reporter
+from turngym.errors import ConfigError
+from turngym.training.recipe import load_recipe
+from turngym.training.run import Run, train
+
+MODES = ("greedy", "sampled")
+
+
+@dataclass(frozen=True, slots=True)
+class SweepOptions:
+    """What a sweep plays.
+
+    Attributes:
+        start: recipe whose SFT stages give the common start of each seed; "" lets every recipe run whole.
+        suite: benchmark on which starts and results are measured, once.
+        seeds: root seeds; the same for all recipes.
+        overrides: `key=value` for every recipe.
+    """
+
+    start: str
+    suite: str
+    seeds: tuple[int, ...]
+    overrides: tuple[str, ...] = ()
+
+
+def run_sweep(
+    recipes: Sequence[str], options: SweepOptions, out: Path, *, console: Console, reporter: Reporter
+) -> dict[str, Any]:
+    """Trains every recipe with every seed, measures, compares; writes `out/sweep.json`.
+
+    What is finished already is not done again, so a stopped sweep goes on.
+
+    Raises:
+        ConfigError: no recipe or seed, or one named twice.
+    """
+    if not recipes or not options.seeds:
+        raise ConfigError("A sweep needs at least one recipe and one seed, as in --seeds 1,2,3.")
+    if len(set(recipes)) < len(recipes) or len(set(options.seeds)) < len(options.seeds):
+        raise ConfigError("A recipe or a seed is named twice. Name each once.")
+    results: dict[str, dict[int, dict[str, BenchResult]]] = {}
+    for seed in options.seeds:
+        start = None
+        if options.start:
+            start = _start(options, seed, out, reporter)
+            results.setdefault("start", {})[seed] = _measured(start, options.suite, console)
+        for recipe in recipes:
+            run = _run(recipe, options, seed, start, out, reporter)
+            results.setdefault(Path(recipe).stem, {})[seed] = _measured(run, options.suite, console)
+    report = sweep_report(results, options)
+    (out / "sweep.json").write_text(json.dumps(report, indent=1), encoding="utf-8")
+    _show(report, console)
+    console.print(f"Raw figures: {out / 'sweep.json'}", highlight=False)
+    return report
+
+
+def sweep_report(
+    results: dict[str, dict[int, dict[str, BenchResult]]], options: SweepOptions
+) -> dict[str, Any]:
+    """Success of each recipe over all seeds, its gain over the start, and recipes against each other."""
+    report: dict[str, Any] = {
+        "suite": options.suite,
+        "start": options.start,
+        "seeds": list(options.seeds),
+        "overrides": list(options.overrides),
+        "recipes": {},
+        "against": [],
+    }
+    for name, by_seed in results.items():
+        entry = {mode: _over_seeds([by_seed[seed][mode] for seed in options.seeds]) for mode in MODES}
+        if "start" in results and name != "start":
+            for mode in MODES:
+                entry[f"gain_{mode}"] = _gains(results["start"], by_seed, options.seeds, mode)
+        report["recipes"][name] = entry
+    names = [name for name in results if name != "start"]
+    for mode in MODES:
+        for i, first in enumerate(names):
+            for second in names[i + 1 :]:
+                by_first = {seed: results[first][seed][mode].success for seed in options.seeds}
+                by_second = {seed: results[second][seed][mode].success for seed in options.seeds}
+                compared = compare_algorithms(by_first, by_second)
+                report["against"].append(
+                    {
+                        "mode": mode,
+                        "first": first,
+                        "second": second,
+                        "points": compared.points,
+                        "low": compared.low,
+                        "high": compared.high,
+                        "verdict": compared.verdict,
+                    }
+                )
+    return report
+
+
+def _start(options: SweepOptions, seed: int, out: Path, reporter: Reporter) -> Run:
+    recipe = load_recipe(options.start, run__seed=seed, run__out=str(out / f"start-seed{seed}"))
+    with reporter:
+        return train(recipe, only="sft", on_row=reporter.row, on_progress=reporter.progress)
+
+
+def _run(
+    name: str, options: SweepOptions, seed: int, start: Run | None, out: Path, reporter: Reporter
+) -> Run:
+    changes: dict[str, Any] = {"run__seed": seed, "run__out": str(out / f"{Path(name).stem}-seed{seed}")}
+    if start is not None:
+        changes["model"] = {"path": str(start.final)}
+    recipe = load_recipe(name, options.overrides, **changes)
+    with reporter:
+        return train(
+            recipe, only="rl" if start is not None else None, on_row=reporter.row, on_progress=reporter.progress
+        )
+
+
+def _measured(run: Run, suite: str, console: Console) -> dict[str, BenchResult]:
+    """Results on the suite, from the run's folder where they lie there already."""
+    stem = Path(suite).stem
+    paths = {mode: run.out / "bench" / f"{stem}-{mode}.json" for mode in MODES}
+    if not all(path.is_file() for path in paths.values()):
+        for result in bench(suite, agent=str(run.final), console=console):
+            write_result(result, paths[result.mode])
+    return {mode: read_result(path) for mode, path in paths.items()}
+
+
+def _over_seeds(results: Sequence[BenchResult]) -> dict[str, Any]:
+    wins: dict[str, list[bool]] = {}
+    for result in results:
+        for task, one in result.wins.items():
+            wins.setdefault(task, []).extend(one)
+    interval: Interval = success_interval(wins, panel_hash=results[0].panel_hash)
+    played = sum(len(one) for one in wins.values())
+    return {
+        "success": sum(sum(one) for one in wins.values()) / played,
+        "low": interval.low,
+        "high": interval.high,
+        "kind": interval.kind,
+        "n": played,
+        "by_seed": [result.success for result in results],
+    }
+
+
+def _gains(
+    start: dict[int, dict[str, BenchResult]],
+    end: dict[int, dict[str, BenchResult]],
+    seeds: Sequence[int],
+    mode: str,
+) -> dict[str, Any]:
+    gains: list[Improvement] = [improvement(start[s][mode], end[s][mode]).improvement for s in seeds]
+    return {
+        "by_seed": [{"points": gain.points, "low": gain.low, "high": gain.high} for gain in gains],
+        "improves": improvement_over_seeds(gains).is_improvement,
+    }
+
+
+def _show(report: dict[str, Any], console: Console) -> None:
+    table = Table(
+        title=f"{report['suite']}, seeds {report['seeds']}, 95 % intervals", title_justify="left"
+    )
+    for column in ("recipe", "greedy", "sampled", "gain greedy by seed", "gain sampled by seed"):
+        table.add_column(column)
+    for name, entry in report["recipes"].items():
+        table.add_row(
+            name,
+            *(_figure(entry[mode]) for mode in MODES),
+            *(_gain_text(entry.get(f"gain_{mode}")) for mode in MODES),
+        )
+    console.print(table)
+    for row in report["against"]:
+        console.print(
+            f"{row['mode']}: {row['second']} - {row['first']} = {row['points']:+.1f} points "
+            f"({row['low']:+.1f} to {row['high']:+.1f}): {row['verdict']}.",
+            highlight=False,
+        )
+
+
+def _figure(entry: dict[str, Any]) -> str:
+    return f"{100 * entry['success']:.1f} % ({100 * entry['low']:.1f} to {100 * entry['high']:.1f})"
+
+
+def _gain_text(gain: dict[str, Any] | None) -> str:
+    if gain is None:
+        return ""
+    parts = [f"{one['points']:+.1f} ({one['low']:+.1f} to {one['high']:+.1f})" for one in gain["by_seed"]]
+    return "\n".join([*parts, "improves" if gain["improves"] else "not in every seed"])

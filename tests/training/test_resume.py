@@ -1,0 +1,159 @@
+"""A killed run, resumed, ends with the weights of an uninterrupted one, bit for bit.
+
+Each start is a process of its own, since only SIGKILL leaves what a crash leaves.
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from turngym.training.metrics import read_metrics
+from turngym.training.run import train
+
+ToyRecipe = Callable[..., dict[str, Any]]
+
+HERE = Path(__file__).parent
+SOURCE = HERE.parents[1] / "src"
+
+CLOCK = ("time/rollout_s", "time/update_s", "time/total_s")
+
+
+def start(recipe: dict[str, Any], place: str = "never", call: int = 0) -> int:
+    """Runs the recipe in a process of its own, to its end or its death; returns the exit code."""
+    path = Path(recipe["run"]["out"]).with_suffix(".json")
+    path.write_text(json.dumps(recipe), encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, str(HERE / "killed_run.py"), str(path), place, str(call)],
+        env={**os.environ, "PYTHONPATH": f"{SOURCE}{os.pathsep}{HERE}"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode in (0, -signal.SIGKILL), done.stderr
+    return done.returncode
+
+
+def metrics(out: Path) -> list[dict[str, Any]]:
+    return [{k: v for k, v in row.items() if k not in CLOCK} for row in read_metrics(out / "metrics.jsonl")]
+
+
+def episodes(out: Path) -> list[dict[str, Any]]:
+    lines = (out / "rl" / "episodes.jsonl").read_text(encoding="utf-8").split("\n")[:-1]
+    read = [json.loads(line) for line in lines]
+    for one in read:
+        for turn in one["turns"]:
+            turn["latency_s"] = 0.0
+    return read
+
+
+def assert_equal_runs(one: Path, other: Path) -> None:
+    """The folders hold the same run: weights to the last bit, metrics but for the clock, trainer's state."""
+    weights = [path.relative_to(one) for path in sorted(one.rglob("*.safetensors"))]
+    assert weights
+    assert weights == [path.relative_to(other) for path in sorted(other.rglob("*.safetensors"))]
+    for name in weights:
+        assert (one / name).read_bytes() == (other / name).read_bytes(), name
+    for name in sorted(path.relative_to(one) for path in one.rglob("trainer.pt")):
+        states = [torch.load(folder / name, weights_only=True) for folder in (one, other)]
+        torch.testing.assert_close(states[0], states[1], rtol=0, atol=0)
+    assert metrics(one) == metrics(other)
+
+
+def a_busy_recipe(toy: ToyRecipe, out: Path) -> dict[str, Any]:
+    """Both stages, a critic, a reference, several steps an update, validation, three epochs of tasks."""
+    recipe = toy(out=str(out), keep_checkpoints=3)
+    sft, rl = recipe["stages"][0]["sft"], recipe["stages"][1]["rl"]
+    sft |= {"steps": 4, "checkpoint_every": 2, "optim": {"name": "muon", "lr": 1e-2, "warmup": 2}}
+    rl |= {
+        "updates": 7,
+        "checkpoint_every": 2,
+        "tasks": {"start": 8, "count": 5},
+        "advantage": "gae",
+        "kl": {"name": "reward", "beta": 0.05},
+        "epochs": 2,
+        "minibatches": 2,
+        "optim": {"lr": 3e-3, "hold": 0.5},
+    }
+    recipe["validation"] |= {"every": 1, "keep": "best"}
+    return recipe
+
+
+@pytest.mark.slow  # seven processes, each of which loads torch
+def test_a_run_killed_again_and_again_ends_bit_for_bit_as_the_uninterrupted_one(toy: ToyRecipe, tmp_path: Path) -> None:
+    whole, killed = a_busy_recipe(toy, tmp_path / "whole"), a_busy_recipe(toy, tmp_path / "killed")
+    assert start(whole) == 0
+    # Each start dies a little later; a row is (where, at which call, step of the newest checkpoint left).
+    deaths = [
+        ("update", 4, 2),  # in the fourth step of SFT
+        ("rollout", 40, 4),  # in the middle of a rollout of RL
+        ("update", 13, 4),  # between two optimizer steps of the second update
+        ("save", 1, 4),  # while the checkpoint after it is written
+        ("after-update", 3, 6),  # weights changed, nothing written yet
+    ]
+    for place, call, newest in deaths:
+        assert start(killed, place, call) == -signal.SIGKILL, place
+        names = sorted(path.parent.name for path in (tmp_path / "killed").glob("checkpoints/step-*/complete.json"))
+        assert names[-1] == f"step-{newest:08d}", place
+        assert not (tmp_path / "killed" / "finished.json").exists()
+    assert start(killed) == 0
+    assert_equal_runs(tmp_path / "whole", tmp_path / "killed")
+    played = episodes(tmp_path / "whole")
+    assert len(played) == 7 * 8
+    assert episodes(tmp_path / "killed") == played
+
+
+class Stopped(Exception):
+    """Raised where a run is to break off without a process of its own."""
+
+
+def broken_off(recipe: dict[str, Any], step: int) -> None:
+    """Runs until the row of a step is written."""
+
+    def stop(row: Any) -> None:
+        if row["step"] == step:
+            raise Stopped
+
+    with pytest.raises(Stopped):
+        train(recipe, on_row=stop)
+
+
+def test_sft_broken_off_between_checkpoints_ends_as_the_uninterrupted_one(toy: ToyRecipe, tmp_path: Path) -> None:
+    def recipe(name: str) -> dict[str, Any]:
+        made = toy(rl=None, out=str(tmp_path / name))
+        made["stages"][0]["sft"] |= {"steps": 7, "checkpoint_every": 2, "bucket": 2}
+        return made
+
+    train(recipe("whole"))
+    broken_off(recipe("broken"), 5)
+    train(recipe("broken"))
+    assert_equal_runs(tmp_path / "whole", tmp_path / "broken")
+
+
+@pytest.mark.parametrize("step", [4, 5, 7])
+def test_rl_broken_off_at_any_step_ends_as_the_uninterrupted_one(toy: ToyRecipe, tmp_path: Path, step: int) -> None:
+    def recipe(name: str) -> dict[str, Any]:
+        made = toy(out=str(tmp_path / name))
+        made["stages"][1]["rl"] |= {"updates": 4, "checkpoint_every": 2, "tasks": {"start": 8, "count": 3}}
+        return made
+
+    train(recipe("whole"))
+    broken_off(recipe("broken"), step)
+    train(recipe("broken"))
+    assert_equal_runs(tmp_path / "whole", tmp_path / "broken")
+    assert episodes(tmp_path / "whole") == episodes(tmp_path / "broken")
+
+
+def test_a_run_that_died_before_its_first_checkpoint_starts_again(toy: ToyRecipe, tmp_path: Path) -> None:
+    whole, broken = toy(out=str(tmp_path / "whole")), toy(out=str(tmp_path / "broken"))
+    train(whole)
+    broken_off(broken, 2)
+    train(broken)
+    assert_equal_runs(tmp_path / "whole", tmp_path / "broken")

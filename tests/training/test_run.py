@@ -1,0 +1,301 @@
+"""Whole runs of a toy game: folders, stages, refusals, algorithms, and stopping when training collapses."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import pytest
+import torch
+from transformers import AutoModelForCausalLM
+
+import turngym.training.rl
+from turngym.agents.agent_config import AgentConfig
+from turngym.agents.load import load_agent
+from turngym.envs.base import TurnEnv
+from turngym.episode_file import read_episodes
+from turngym.errors import CheckpointError, CollapseError, ConfigError
+from turngym.training.checkpoint import load_state
+from turngym.training.metrics import MetricValue
+from turngym.training.recipe import load_recipe, save_recipe
+from turngym.training.run import Run, sft, train
+from turngym.training.validation import Validated
+
+ToyRecipe = Callable[..., dict[str, Any]]
+
+
+def rows(run: Run, stage: str) -> list[dict[str, MetricValue]]:
+    return [row for row in run.metrics() if row["stage"] == stage]
+
+
+def weights(folder: Path) -> bytes:
+    return (folder / "model.safetensors").read_bytes()
+
+
+def stamps(folder: Path) -> dict[str, int]:
+    return {str(path): path.stat().st_mtime_ns for path in folder.rglob("*") if path.is_file()}
+
+
+def test_a_run_of_both_stages_fills_its_folder(toy: ToyRecipe, tmp_path: Path) -> None:
+    recipe = toy()
+    told: list[int] = []
+    progress: set[str] = set()
+    run = train(
+        recipe,
+        on_row=lambda row: told.append(int(row["step"])),
+        on_progress=lambda what, done, total: progress.add(f"{what} {total}"),
+    )
+    out = tmp_path / "run"
+    assert run == Run(out, out / "final")
+    assert told == [row["step"] for row in run.metrics()] == [1, 2, 3, 4, 5]
+    assert [(row["stage"], row["update"]) for row in run.metrics()][2:] == [("sft", 3), ("rl", 1), ("rl", 2)]
+    assert progress == {"demonstrations 8"}
+    assert {path.name for path in out.iterdir()} == {
+        "recipe.yaml", "metrics.jsonl", "checkpoints", "sft", "rl", "final", "finished.json",
+    }  # fmt: skip
+    assert {path.name for path in (out / "sft").iterdir()} == {"demos.jsonl", "final"}
+    assert {path.name for path in (out / "rl").iterdir()} == {"episodes.jsonl", "start", "final"}
+    assert [path.name for path in sorted((out / "checkpoints").iterdir())] == ["step-00000004", "step-00000005"]
+    assert weights(out / "sft" / "final") == weights(out / "rl" / "start") != weights(out / "final")
+    assert weights(out / "rl" / "final") == weights(out / "final") == weights(out / "checkpoints" / "step-00000005")
+    assert len(read_episodes(out / "rl" / "episodes.jsonl")) == 16
+    assert json.loads((out / "finished.json").read_text(encoding="utf-8")) == {}
+
+
+def test_the_final_folder_loads_in_transformers_and_plays(toy: ToyRecipe) -> None:
+    run = train(toy(rl=None))
+    assert AutoModelForCausalLM.from_pretrained(run.final).config.hidden_size == 32
+    config = AgentConfig.load(run.final)
+    assert (config.max_new_tokens, config.envs, config.weights_version) == (2, ("toy_env:toy/Signs-v0",), 3)
+    assert len(config.trained_tasks) == 8
+    for spec in (run.final, run.out):
+        assert load_agent(str(spec)).name == str(spec)
+
+
+def test_a_second_run_with_the_same_seed_is_equal_and_another_seed_is_not(toy: ToyRecipe, tmp_path: Path) -> None:
+    finals = [
+        weights(train(toy(rl=None), run__out=str(tmp_path / name), run__seed=seed).final)
+        for name, seed in (("a", 1), ("b", 1), ("c", 2))
+    ]
+    assert finals[0] == finals[1] != finals[2]
+
+
+def test_a_finished_run_is_not_repeated(toy: ToyRecipe, tmp_path: Path) -> None:
+    train(toy(rl=None))
+    before = stamps(tmp_path / "run" / "checkpoints") | stamps(tmp_path / "run" / "final")
+    told: list[object] = []
+    changed = toy(rl=None, keep_checkpoints=5) | {"description": "other words"}
+    run = train(changed, on_row=told.append)
+    assert told == []
+    assert stamps(run.out / "checkpoints") | stamps(run.final) == before
+
+
+def test_resume_never_starts_over_and_touches_no_file_of_others(toy: ToyRecipe, tmp_path: Path) -> None:
+    run = train(toy(rl=None))
+    first = weights(run.final)
+    (run.out / "notes.txt").write_text("mine", encoding="utf-8")
+    again = train(toy(rl=None, seed=2, resume="never"))
+    assert weights(again.final) != first
+    assert [row["step"] for row in again.metrics()] == [1, 2, 3]
+    assert (run.out / "notes.txt").read_text(encoding="utf-8") == "mine"
+
+
+@pytest.mark.parametrize(
+    ("override", "difference"),
+    [
+        ("rl.optim.lr=5e-4", "stages.1.rl.optim.lr: 0.001 there, 0.0005 asked"),
+        ("run.seed=2", "run.seed: 1 there, 2 asked"),
+        ("advantage.credit=episode", "stages.1.rl.advantage.credit: turn there, episode asked"),
+        ("advantage=rloo", "stages.1.rl.advantage.credit: turn there, episode asked"),
+    ],
+)
+def test_a_folder_with_another_recipe_is_refused(
+    toy: ToyRecipe, tmp_path: Path, override: str, difference: str
+) -> None:
+    out = tmp_path / "run"
+    out.mkdir()
+    save_recipe(load_recipe(toy()), out / "recipe.yaml")
+    before = stamps(out)
+    with pytest.raises(ConfigError) as caught:
+        train(toy(), overrides=[override])
+    assert str(caught.value) == (
+        f"{out} holds a run of another recipe ({difference}). "
+        "Choose another folder with run.out=FOLDER, or start over with run.resume=never."
+    )
+    assert stamps(out) == before
+
+
+def test_a_folder_of_someone_else_is_refused(toy: ToyRecipe, tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "thesis.tex").write_text("years of work", encoding="utf-8")
+    for resume in ("auto", "never"):
+        with pytest.raises(ConfigError, match="exists and holds no run of turngym"):
+            train(toy(resume=resume))
+    assert (tmp_path / "run" / "thesis.tex").exists()
+
+
+def test_only_sft_runs_the_sft_stages(toy: ToyRecipe) -> None:
+    run = train(toy(), only="sft")
+    assert {row["stage"] for row in run.metrics()} == {"sft"}
+    assert weights(run.final) == weights(run.out / "sft" / "final")
+    with pytest.raises(ConfigError, match="This recipe has no sft stage"):
+        sft(toy(sft=None))
+
+
+def test_without_a_folder_a_run_lies_under_runs(
+    toy: ToyRecipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    recipe = toy(rl=None, out="", seed=4)
+    assert sft(recipe).out == Path("runs/run-sft-seed4")
+
+
+@pytest.mark.parametrize("stage", ["sft", "rl"])
+def test_tasks_that_are_not_there_stop_the_run_before_it_begins(toy: ToyRecipe, tmp_path: Path, stage: str) -> None:
+    with pytest.raises(ConfigError, match=rf"has 40 train tasks, and {stage}\.tasks asks for 50"):
+        train(toy(), overrides=[f"{stage}.tasks={{count: 50}}"])
+    assert not (tmp_path / "run" / "metrics.jsonl").exists()
+
+
+def test_an_environment_is_an_id_a_made_one_or_a_factory(
+    toy: ToyRecipe, tmp_path: Path, vault: type[TurnEnv]
+) -> None:
+    def shorter_vault() -> TurnEnv:
+        return vault(max_turns=4)
+
+    bigger = {"model__positions": 128, "agent__max_context": 128, "agent__max_new_tokens": 4}
+    made = gymnasium.make("toy_env:toy/Signs-v0", max_turns=2)
+    envs = [
+        train(toy(rl=None, out=str(tmp_path / name)), env=env, **more).out / "sft" / "demos.jsonl"
+        for name, env, more in (("a", made, {}), ("b", shorter_vault, bigger), ("c", "toy_env:toy/Signs-v0", {}))
+    ]
+    told = [read_episodes(path)[0].instructions for path in envs]
+    assert [text.partition(" You have ")[2] for text in told] == ["2 turns.", "4 turns.", "3 turns."]
+
+
+def test_the_best_weights_are_handed_on_where_asked(toy: ToyRecipe, monkeypatch: pytest.MonkeyPatch) -> None:
+    recipe = toy(rl=None) | {"validation": {"tasks": 4, "every": 1, "keep": "best"}}
+    figures = iter([0.25, 0.75, 0.5])
+    seen: list[bytes] = []
+
+    def validate(session: Any) -> Any:
+        seen.append(b"".join(p.detach().numpy().tobytes() for p in session.model.parameters()))
+        figure = next(figures)
+        return Validated(figure, figure, 4)
+
+    monkeypatch.setattr("turngym.training.session.Session.validate", validate)
+    run = train(recipe)
+    model = AutoModelForCausalLM.from_pretrained(run.final)
+    assert b"".join(p.detach().numpy().tobytes() for p in model.parameters()) == seen[1]
+    assert AgentConfig.load(run.final).selected_on == "greedy success 0.750 on 4 validation tasks"
+
+
+BUSY = {"epochs": 2, "minibatches": 2, "entropy": 0.01}
+CRITIC = {"optim": {"lr": 1e-3}}
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"advantage": "gae", "critic": CRITIC, "kl": {"name": "reward", "beta": 0.1}, **BUSY},
+        {"advantage": {"name": "gae", "credit": "episode"}, "critic": {"warmup_updates": 1}, "average": "turn"},
+        {"advantage": "grpo", "kl": {"name": "loss", "beta": 0.1}, "average": "episode"},
+        {"advantage": {"name": "grpo", "credit": "turn"}, "kl": {"name": "loss", "beta": 0.1, "estimator": "k3"}, **BUSY},
+        {"advantage": {"name": "rloo", "credit": "turn"}, "optim": {"name": "muon"}, "average": "constant"},
+        {"advantage": "reinforce", "kl": {"name": "reward", "beta": 0.1}, "save_episodes": False},
+    ],
+    ids=["ppo", "ppo-episode", "grpo", "grpo-turn", "rloo-turn", "reinforce"],
+)  # fmt: skip
+def test_every_algorithm_runs_and_its_ledger_balances(toy: ToyRecipe, changes: dict[str, Any]) -> None:
+    # A dozen steps at a high rate teach to say some colour, so that members of a group differ.
+    warm = {"steps": 12, "demos": {"noise": [1.0]}, "train_on": "all", "optim": {"lr": 1e-2}}
+    run = train(toy(sft=warm), **{f"rl__{key}": value for key, value in changes.items()})
+    table = rows(run, "rl")
+    assert len(table) == 2
+    steps = changes.get("epochs", 1) * changes.get("minibatches", 1)
+    for row in table:
+        for what in ("episodes", "tokens"):
+            dropped = sum(int(v) for k, v in row.items() if k.startswith(f"{what}/dropped_"))
+            assert row[f"{what}/played"] == int(row[f"{what}/trained"]) + dropped
+        assert row["episodes/asked"] == row["episodes/played"] == 8
+        assert float(row["policy/canary_gap"]) <= 1e-3
+        assert all(isinstance(value, int | float) for key, value in row.items() if key != "stage")
+        if "policy/steps" in row:
+            assert row["policy/steps"] == steps
+            assert float(row["policy/sampler_gap_max"]) < 1e-3
+            assert ("kl/k1" in row and "kl/k3" in row) == ("kl" in changes)
+    assert any("policy/steps" in row for row in table)
+    assert all(("loss/value" in row) == ("gae" in str(changes["advantage"])) for row in table)
+    assert (run.out / "rl" / "episodes.jsonl").exists() == changes.get("save_episodes", True)
+    assert load_state(run.out / "checkpoints" / f"step-{table[-1]['step']:08d}").totals["episodes"]["asked"] == 16
+
+
+def test_while_the_critic_warms_up_the_policy_stays(toy: ToyRecipe) -> None:
+    run = train(toy(), rl__advantage="gae", rl__critic={"warmup_updates": 2})
+    assert weights(run.final) == weights(run.out / "rl" / "start")
+    assert all("loss/value" in row and "policy/steps" not in row for row in rows(run, "rl"))
+
+
+def test_the_critic_starts_by_saying_nothing(toy: ToyRecipe) -> None:
+    # With all values 0 and one return r in every episode, no variance is explained and the first loss is r^2 / 2.
+    run = train(toy(), rl__advantage="gae", rl__updates=1)
+    assert float(rows(run, "rl")[0]["critic/explained_variance"]) <= 1e-9
+
+
+def test_a_collapse_stops_the_run_and_names_a_checkpoint_that_exists(toy: ToyRecipe, tmp_path: Path) -> None:
+    with pytest.raises(CollapseError) as caught:
+        train(toy(), rl__updates=9, rl__guard={"min_entropy": 50.0})
+    # The alarm is on from the first update, so nothing is saved after the start of the stage.
+    named = Path(str(caught.value).partition("The last good checkpoint is ")[2].partition(". ")[0])
+    assert named == tmp_path / "run" / "rl" / "start"
+    assert weights(named) == weights(tmp_path / "run" / "sft" / "final")
+    assert not (tmp_path / "run" / "finished.json").exists()
+    table = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
+    assert [row["update"] for row in table if row["stage"] == "rl"] == [1, 2, 3]
+
+
+def poison(after: int) -> Callable[..., Any]:
+    """A forward pass whose results are NaN after so many calls."""
+    right, calls = turngym.training.rl.train_on, [0]
+
+    def train_on(session: Any, *arguments: Any) -> Any:
+        calls[0] += 1
+        if calls[0] <= after:
+            return right(session, *arguments)
+        handle = session.model.get_output_embeddings().register_forward_hook(lambda *call: call[2] * float("nan"))
+        try:
+            return right(session, *arguments)
+        finally:
+            handle.remove()
+
+    return train_on
+
+
+def test_a_gradient_that_is_no_number_changes_no_weight(
+    toy: ToyRecipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(turngym.training.rl, "train_on", poison(after=1))
+    with pytest.raises(CollapseError, match="the gradient's norm is nan") as caught:
+        train(toy(), rl__updates=3, rl__epochs=2)
+    good = tmp_path / "run" / "checkpoints" / "step-00000004"
+    assert f"The last good checkpoint is {good}." in str(caught.value)
+    model = AutoModelForCausalLM.from_pretrained(good)
+    assert all(bool(torch.isfinite(p).all()) for p in model.parameters())
+
+
+def test_sft_stops_where_the_loss_is_no_number(toy: ToyRecipe, tmp_path: Path) -> None:
+    with pytest.raises(CollapseError, match=r"the gradient's norm is (nan|inf) at step 1 of sft") as caught:
+        train(toy(rl=None), sft__text_weight=1e38, sft__optim={"lr": 1.0})
+    named = Path(str(caught.value).partition("The last good checkpoint is ")[2].partition(". ")[0])
+    assert load_state(named).step == 0
+
+
+def test_other_threads_are_refused_on_resumption(toy: ToyRecipe) -> None:
+    run = train(toy(rl=None))
+    (run.out / "finished.json").unlink()
+    with pytest.raises(CheckpointError) as caught:
+        train(toy(rl=None, threads=2))
+    assert str(caught.value).endswith(
+        "was written with run.threads=1, now 2: the last bits would differ. Resume with run.threads=1."
+    )
