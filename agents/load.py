@@ -85,6 +85,9 @@ def load_model(folder: Path, *, device: str = "cpu") -> "tuple[PreTrainedModel, 
     if not isinstance(tokenizer, PreTrainedTokenizerFast):
         raise CheckpointError(f"{folder} has a slow tokenizer. Save it with a tokenizer.json.")
     model.to(device)  # type: ignore[arg-type]  # transformers wraps `to` without its types
+    for parameter in model.parameters():
+        # Loaded weights lie where the file has them; the last bits of a product depend on their alignment.
+        parameter.data = parameter.data.clone()
     return model, tokenizer
 
 

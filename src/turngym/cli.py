@@ -391,6 +391,8 @@ def _set_up_logging() -> None:
     )
     for noisy in ("httpx", "transformers", "matplotlib"):
         logging.getLogger(noisy).setLevel(logging.ERROR)
+    # The bar of `bench` counts the episodes.
+    logging.getLogger("turngym.benchmarks.run").setLevel(logging.WARNING)
     os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
 
 

@@ -15,7 +15,7 @@ RL = {
     "updates": 2,
     "groups": 2,
     "group_size": 4,
-    "advantage": "rloo",
+    "advantage": "reinforce",
     "checkpoint_every": 1,
     "tasks": {"start": 8},
 }
