@@ -70,4 +70,4 @@ $(VENV)/demo-ready: $(VENV)/torch-ready pyproject.toml constraints.txt
 $(VENV)/test-ready: $(VENV)/torch-ready pyproject.toml constraints.txt
 	@echo "Installing turngym and its tests' tools into $(VENV) (2 of 2)"
 	@$(PIP) -c constraints.txt -e '.[dev,plot,textworld]'
-	@touch $@
+	@touch $(VENV)/demo-ready $@

@@ -54,4 +54,6 @@ class AgentConfig(Settings):
         try:
             return cls.model_validate_json(path.read_text(encoding="utf-8"))
         except ValidationError as error:
-            raise CheckpointError(f"{explain(cls, error, source=str(path))} Give a complete checkpoint.") from error
+            raise CheckpointError(
+                f"{explain(cls, error, source=str(path))} Give a complete checkpoint."
+            ) from error

@@ -75,7 +75,9 @@ def load_model(folder: Path, *, device: str = "cpu") -> "tuple[PreTrainedModel, 
     from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedTokenizerFast
 
     try:
-        model: PreTrainedModel = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32, local_files_only=True)
+        model: PreTrainedModel = AutoModelForCausalLM.from_pretrained(
+            folder, dtype=torch.float32, local_files_only=True
+        )
         tokenizer = AutoTokenizer.from_pretrained(folder, local_files_only=True)
     except (OSError, ValueError) as error:
         reason = str(error).splitlines()[0]

@@ -3,6 +3,8 @@
 from collections.abc import Callable, Sequence
 from typing import cast
 
+import gymnasium
+
 from turngym import seeding
 from turngym.agents.base import Agent, Job
 from turngym.agents.load import load_agent
@@ -14,7 +16,7 @@ from turngym.types import Episode, Split
 
 
 def play(
-    env: str | TurnEnv | Callable[..., TurnEnv] | EnvRef,
+    env: str | gymnasium.Env[str, str] | Callable[..., TurnEnv] | EnvRef,
     *,
     agent: str | Agent = "expert",
     tasks: Split | Sequence[str] | None = None,

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import Field, ValidationError
+from rich import box
 from rich.table import Table
 
 from turngym.benchmarks.statistics import Improvement, IntervalKind, PassK, paired_improvement
@@ -232,21 +233,34 @@ def improvement(first: BenchResult, second: BenchResult) -> ImprovementReport:
 
 
 def result_table(results: Sequence[BenchResult]) -> Table:
-    """One row per result; the caption says what each was selected on, with every warning."""
-    table = Table(title="Success, with 95 % intervals", title_justify="left", caption_justify="left")
-    for name in ("suite", "agent", "mode"):
-        table.add_column(name)
-    for name in ("success %", "interval", "tasks", "return", "turns", "invalid %"):
-        table.add_column(name, justify="right")
-    table.add_column("not won")
+    """One row per result; the caption says what each was selected on, with every warning.
+
+    Suite and agent stand in the title where all results share them, so that rows fit a terminal.
+    """
+    suites, agents = {result.suite for result in results}, {result.agent for result in results}
+    shared = [*(suites if len(suites) == 1 else ()), *(agents if len(agents) == 1 else ())]
+    title = ": ".join([*([", ".join(shared)] if shared else []), "success with 95 % intervals"])
+    table = Table(
+        title=title.replace("[", r"\["),
+        title_justify="left",
+        caption_justify="left",
+        box=box.SIMPLE_HEAD,
+        padding=(0, 1, 0, 0),
+    )
+    for name, differing in (("suite", suites), ("agent", agents)):
+        if len(differing) > 1:
+            table.add_column(name)
+    table.add_column("mode", no_wrap=True)
+    for name in ("success %", "tasks", "return", "turns", "invalid %"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("not won", min_width=10, overflow="fold")
     notes = []
     for result in results:
         table.add_row(
-            result.suite,
-            result.agent,
+            *([result.suite] if len(suites) > 1 else []),
+            *([result.agent.replace("[", r"\[")] if len(agents) > 1 else []),
             result.mode,
-            f"{100 * result.success:.1f}",
-            f"[{100 * result.low:.1f}, {100 * result.high:.1f}]".replace("[", r"\["),
+            f"{100 * result.success:.1f} \\[{100 * result.low:.1f}, {100 * result.high:.1f}]",
             f"{result.num_tasks}" if not result.incomplete else f"{result.num_tasks} of {result.num_panel}",
             f"{result.mean_return:.2f}",
             f"{result.mean_turns:.1f}",

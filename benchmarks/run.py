@@ -76,6 +76,7 @@ def bench(
     """
     options = options or BenchOptions()
     panel = _panel(suite)
+    panel.env.prepare(panel.tasks[: options.max_tasks])
     with ExitStack() as stack:
         if pool is None:
             pool = make_pool()

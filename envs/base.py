@@ -167,6 +167,9 @@ class TurnEnv(gymnasium.Env[str, str], ABC):
         """Words that the environment may ever say or read, for tokenizers made for it; () when it tells none."""
         return ()
 
+    def prepare(self, tasks: Sequence[str]) -> None:
+        """Makes ahead, in parallel and with progress, what these tasks need (compiled games, downloads)."""
+
     def augment(self, name: str, demo: Demonstration, rng: np.random.Generator) -> Demonstration:
         """The demonstration in other words that hold the same facts; unchanged where it has no other."""
         raise ConfigError(

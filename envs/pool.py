@@ -51,6 +51,12 @@ class EnvRef:
         """Text that tells two references apart."""
         return f"{self.env_id} {sorted(self.kwargs.items())!r} {id(self.factory) if self.factory else ''}"
 
+    def prepare(self, tasks: Sequence[str]) -> None:
+        """Makes ahead what these tasks need, so that no episode waits for it."""
+        env = self.make()
+        env.prepare(tasks)
+        env.close()
+
     def make(self, *, list_commands: bool = False) -> TurnEnv:
         """A new environment, without the list of admissible commands unless asked for."""
         env = self.factory(**self.kwargs) if self.factory else make_turn_env(self.env_id, **self.kwargs)

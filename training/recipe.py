@@ -167,7 +167,11 @@ def _set(values: dict[str, Any], path: list[str], value: Any, key: str) -> None:
         known = [*Recipe.model_fields, *(place.name for place in places)]
         known += [field for place in places for field in _KINDS[place.kind].model_fields]
         deeper = _deeper_keys(path[0], places)
-        hint = f"Did you mean {' or '.join(deeper)}?" if deeper else suggest(path[0], known, listing="turngym help recipe")
+        hint = (
+            f"Did you mean {' or '.join(deeper)}?"
+            if deeper
+            else suggest(path[0], known, listing="turngym help recipe")
+        )
         raise ConfigError(f"{path[0]} is not a setting of this recipe. {hint}")
     _put(holders[0].settings, path, value, key)
 

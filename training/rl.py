@@ -67,6 +67,9 @@ def run_rl(session: Session, settings: RlSettings) -> None:
     """Runs the stage from where the session's state stands to its end."""
     learner = make_learner(session, settings)
     sources = task_sources(session.recipe.envs, "train", settings.tasks)
+    if settings.tasks.count is not None:
+        for source in sources:
+            source.env.prepare(source.tasks)
     stream = TaskStream(sources, session.seed, settings.name, session.state.cursors)
     keeper = Keeper(session, settings.name)
     last_good = _last_good(session, settings)

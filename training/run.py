@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import gymnasium
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
@@ -72,7 +73,7 @@ class Run:
 def train(
     recipe: str | Mapping[str, Any] | Recipe,
     *,
-    env: "str | TurnEnv | Callable[[], TurnEnv] | EnvRef | None" = None,
+    env: "str | gymnasium.Env[str, str] | Callable[..., TurnEnv] | EnvRef | None" = None,
     overrides: Sequence[str] = (),
     only: str | None = None,
     on_row: OnRow | None = None,

@@ -44,6 +44,8 @@ def validate_policy(
     slots: int,
 ) -> Validated:
     """Plays every task of the sources once greedily and once sampled."""
+    for source in sources:
+        source.env.prepare(source.tasks)
     tasks = [(source.env, task) for source in sources for task in source.tasks]
     figures = []
     for temperature in (0.0, config.temperature):

@@ -10,6 +10,7 @@ from transformers import PreTrainedModel
 
 from turngym import seeding
 from turngym.agents.engines.base import Completion, FinishReason, Request
+from turngym.agents.engines.draw import draw_tokens
 from turngym.agents.engines.slot_cache import SlotCache
 from turngym.agents.language_model import LanguageModel
 from turngym.errors import ConfigError
@@ -70,7 +71,9 @@ class LocalEngine:
         if not request.prompt_ids:
             raise ConfigError(f"The prompt of episode {request.episode} is empty. Give at least one token.")
         if request.episode in self._open:
-            raise ConfigError(f"Episode {request.episode} is being written. Wait for its completion, or cancel it.")
+            raise ConfigError(
+                f"Episode {request.episode} is being written. Wait for its completion, or cancel it."
+            )
         self._open[request.episode] = request.id
         self._waiting.append(request)
 
@@ -99,7 +102,9 @@ class LocalEngine:
 
     def fork(self, episode: int, to: int) -> None:
         if episode not in self._held or to in self._open:
-            raise ConfigError(f"Episode {episode} cannot be copied to {to}: it holds nothing, or {to} is being written.")
+            raise ConfigError(
+                f"Episode {episode} cannot be copied to {to}: it holds nothing, or {to} is being written."
+            )
         held = self._held[episode]
         self._copy(self._episodes.index(episode), self._row_of(to), len(held))
         self._held[to] = list(held)
@@ -207,19 +212,14 @@ class LocalEngine:
 
     def _sample(self, messages: list[_Message], logits: Tensor) -> list[Completion]:
         """Adds one token to each message and returns those that end by it."""
-        temperatures = torch.tensor([m.request.sampling.temperature for m in messages], device=self._device)
-        greedy = temperatures == 0
-        log_probs = torch.log_softmax(logits / torch.where(greedy, 1.0, temperatures).unsqueeze(1), dim=-1)
-        draws = torch.tensor([m.uniforms[len(m.token_ids)] for m in messages], device=self._device)
-        totals = log_probs.double().exp().cumsum(dim=1)
-        drawn = torch.searchsorted(totals, (draws * totals[:, -1]).unsqueeze(1), right=True).squeeze(1)
-        drawn = drawn.clamp(max=logits.shape[1] - 1)
-        chosen = torch.where(greedy, log_probs.argmax(dim=1), drawn)
-        chosen_log_probs = log_probs.gather(1, chosen.unsqueeze(1)).squeeze(1)
+        drawn = draw_tokens(
+            logits,
+            torch.tensor([m.request.sampling.temperature for m in messages], device=self._device),
+            torch.tensor([m.uniforms[len(m.token_ids)] for m in messages], device=self._device),
+        )
+        ids, log_probs = drawn.token_ids.tolist(), drawn.log_probs.tolist()
         done: list[tuple[_Message, FinishReason]] = []
-        for message, token, log_prob in zip(
-            messages, chosen.tolist(), chosen_log_probs.tolist(), strict=True
-        ):
+        for message, token, log_prob in zip(messages, ids, log_probs, strict=True):
             message.token_ids.append(token)
             message.log_probs.append(log_prob)
             if token in message.request.sampling.stop_ids:

@@ -15,7 +15,7 @@ from turngym.envs.rooms.scoring import score
 from turngym.envs.rooms.tasks import NUMBERS, House, Level, build, task_ranges
 from turngym.envs.rooms.text import Text
 from turngym.envs.rooms.text_large import LARGE
-from turngym.envs.rooms.text_small import SMALL
+from turngym.envs.rooms.text_small import SMALL, small_words
 from turngym.envs.rooms.wording import Wording, command, holder_name
 from turngym.envs.rooms.world import (
     CARRIED,
@@ -89,6 +89,9 @@ class RoomsEnv(TurnEnv):
         self.max_score = float(self.level.quest)
         turns = 2 * self.level.quest if max_turns is None else max_turns
         super().__init__(reward=reward, max_turns=turns, list_commands=list_commands)
+
+    def words(self) -> tuple[str, ...]:
+        return small_words() if self.vocabulary == "small" else tuple(self._text.words())
 
     def load(self, task: str, rng: np.random.Generator) -> str:
         if not any(task in tasks for tasks in self.splits.values()):

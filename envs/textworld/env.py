@@ -1,17 +1,19 @@
 """turngym/TextWorld-v0: games of Microsoft's TextWorld, played in the compiled story itself."""
 
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 
 from turngym.envs.base import Reward, TurnEnv
-from turngym.envs.textworld.games import StoredGame, load_game
+from turngym.envs.textworld.games import StoredGame, load_game, prepare
 from turngym.envs.textworld.language import COMMAND_WORDS, COMPOUND, MAX_COMMAND_CHARS, normalize, refusal
 from turngym.envs.textworld.levels import check_family, parse_level, parse_task
 from turngym.envs.textworld.machine import Machine, Table
 from turngym.envs.textworld.progress import Progress
 from turngym.envs.textworld.tasks import splits_of
 from turngym.envs.textworld.text import named_option, read_intro, read_reply
+from turngym.envs.textworld.vocabulary import all_words
 from turngym.envs.textworld.wording import rename, reword
 from turngym.errors import ConfigError, TaskError
 from turngym.types import Demonstration, JsonValue, Turn
@@ -71,6 +73,12 @@ class TextWorldEnv(TurnEnv):
         self._machine: Machine
         self._logic: Progress | None = None
         self._pending: list[str] = []
+
+    def words(self) -> list[str]:
+        return all_words()
+
+    def prepare(self, tasks: Sequence[str]) -> None:
+        prepare(tasks)
 
     def load(self, task: str, rng: np.random.Generator) -> str:
         """Starts the game of a task; making it takes about 1 s the first time."""

@@ -4,6 +4,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import gymnasium
+
 import turngym.envs as _envs  # importing registers the environment ids
 from turngym.envs.base import TurnEnv
 from turngym.envs.registration import make
@@ -43,7 +45,7 @@ del _envs
 
 
 def play(
-    env: str | TurnEnv | Callable[..., TurnEnv],
+    env: str | gymnasium.Env[str, str] | Callable[..., TurnEnv],
     *,
     agent: "str | Agent" = "expert",
     tasks: Split | Sequence[str] | None = None,
@@ -79,7 +81,7 @@ def play(
 def train(
     recipe: "str | Mapping[str, Any] | Recipe",
     *,
-    env: str | TurnEnv | Callable[..., TurnEnv] | None = None,
+    env: str | gymnasium.Env[str, str] | Callable[..., TurnEnv] | None = None,
     **changes: Any,
 ) -> "Run":
     """Runs a recipe, or goes on with it where its folder holds an unfinished run.
@@ -109,7 +111,7 @@ def train(
 def sft(
     recipe: "str | Mapping[str, Any] | Recipe",
     *,
-    env: str | TurnEnv | Callable[..., TurnEnv] | None = None,
+    env: str | gymnasium.Env[str, str] | Callable[..., TurnEnv] | None = None,
     **changes: Any,
 ) -> "Run":
     """Runs only the SFT stages of a recipe; arguments, result and errors as of `train`.

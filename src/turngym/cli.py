@@ -221,7 +221,9 @@ def sweep(
     seeds: Annotated[str, typer.Option(help="Root seeds, as in 1,2,3.")] = "1,2,3",
     start: Annotated[str, typer.Option(help="Recipe whose SFT gives the common start of each seed.")] = "",
     out: Annotated[Path, typer.Option(help="Folder of all runs.")] = Path("runs/sweep"),
-    change: Annotated[list[str] | None, typer.Option(help="key=value for every recipe; may be repeated.")] = None,
+    change: Annotated[
+        list[str] | None, typer.Option(help="key=value for every recipe; may be repeated.")
+    ] = None,
 ) -> None:
     """Train recipes with several seeds from one start, measure them, and compare."""
     from turngym.sweep import SweepOptions, run_sweep

@@ -175,7 +175,9 @@ def validate(model: type[SettingsT], value: Any, *, source: str, prefix: str = "
 
 def explain(model: type[BaseModel], error: ValidationError, *, source: str, prefix: str = "") -> str:
     """One or two plain sentences about the first error that pydantic found."""
-    first = error.errors(include_url=False)[0]
+    # A mistyped key also leaves the right one missing, so the typing error is the one to tell.
+    found = error.errors(include_url=False)
+    first = next((one for one in found if one["type"] == "extra_forbidden"), found[0])
     parts = [str(part) for part in first["loc"]]
     where = ".".join([*([prefix] if prefix else []), *parts]) or "the settings"
     more = f" ({error.error_count() - 1} more errors follow.)" if error.error_count() > 1 else ""

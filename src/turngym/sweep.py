@@ -127,7 +127,10 @@ def _run(
     recipe = load_recipe(name, options.overrides, **changes)
     with reporter:
         return train(
-            recipe, only="rl" if start is not None else None, on_row=reporter.row, on_progress=reporter.progress
+            recipe,
+            only="rl" if start is not None else None,
+            on_row=reporter.row,
+            on_progress=reporter.progress,
         )
 
 
@@ -172,9 +175,7 @@ def _gains(
 
 
 def _show(report: dict[str, Any], console: Console) -> None:
-    table = Table(
-        title=f"{report['suite']}, seeds {report['seeds']}, 95 % intervals", title_justify="left"
-    )
+    table = Table(title=f"{report['suite']}, seeds {report['seeds']}, 95 % intervals", title_justify="left")
     for column in ("recipe", "greedy", "sampled", "gain greedy by seed", "gain sampled by seed"):
         table.add_column(column)
     for name, entry in report["recipes"].items():

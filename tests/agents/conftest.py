@@ -30,9 +30,8 @@ def make_model(tokenizer: PreTrainedTokenizerFast) -> Callable[..., LlamaForCaus
     """Makes a tiny Llama whose next token depends strongly on all tokens before it."""
 
     def make(seed: int = 0, positions: int = 256) -> LlamaForCausalLM:
-        model = build_model(
-            tokenizer, hidden=32, layers=2, heads=2, ff=48, positions=positions, seed=seed
-        ).eval()
+        model = build_model(tokenizer, hidden=32, layers=2, heads=2, ff=48, positions=positions, seed=seed)
+        model.eval()
         generator = torch.Generator().manual_seed(seed)
         with torch.no_grad():
             for param in model.parameters():

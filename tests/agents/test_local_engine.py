@@ -63,7 +63,9 @@ def gap(model: PreTrainedModel, request: Request, completion: Completion) -> Ten
     """(N,) distance of the completion's log-probs from a full forward's."""
     prompt, written = list(request.prompt_ids), list(completion.token_ids)
     temperature = request.sampling.temperature or 1.0
-    log_probs = torch.log_softmax(logits_of(model, prompt + written)[len(prompt) - 1 : -1] / temperature, dim=-1)
+    log_probs = torch.log_softmax(
+        logits_of(model, prompt + written)[len(prompt) - 1 : -1] / temperature, dim=-1
+    )
     wanted = log_probs.gather(1, torch.tensor(written).unsqueeze(1)).squeeze(1)
     return (wanted - torch.tensor(completion.log_probs)).abs()
 
@@ -124,7 +126,8 @@ def test_log_probs_equal_a_full_forward_in_a_mixed_batch(make_model: MakeModel) 
     model = make_model()
     engine = LocalEngine(model)
     requests = [
-        ask(e, range(1, 2 + 9 * e), temperature=(1.0, 0.0, 0.7, 1.5)[e], new=(2, 9, 5, 14)[e]) for e in range(4)
+        ask(e, range(1, 2 + 9 * e), temperature=(1.0, 0.0, 0.7, 1.5)[e], new=(2, 9, 5, 14)[e])
+        for e in range(4)
     ]
     done = write(engine, *requests)
     assert [len(done[e].token_ids) for e in range(4)] == [2, 9, 5, 14]
@@ -147,7 +150,9 @@ def test_a_row_that_joins_others_under_way_is_exact(make_model: MakeModel) -> No
         assert_defined(model, request, done[request.episode])
 
 
-def test_the_kept_cache_is_exact_across_turns_and_only_new_tokens_are_prefilled(make_model: MakeModel) -> None:
+def test_the_kept_cache_is_exact_across_turns_and_only_new_tokens_are_prefilled(
+    make_model: MakeModel,
+) -> None:
     model = make_model()
     engine = LocalEngine(model)
     prompts = {e: list(range(1, 4 + e)) for e in range(3)}
@@ -241,7 +246,9 @@ def test_a_rewritten_history_keeps_only_the_common_prefix(make_model: MakeModel,
     assert_defined(model, request, done)
 
 
-def test_greedy_takes_the_most_likely_token_and_gives_its_log_prob_at_temperature_1(make_model: MakeModel) -> None:
+def test_greedy_takes_the_most_likely_token_and_gives_its_log_prob_at_temperature_1(
+    make_model: MakeModel,
+) -> None:
     model = make_model()
     request = ask(0, [1, 2, 3], temperature=0.0, new=10)
     done = write(LocalEngine(model), request)[0]
@@ -467,12 +474,11 @@ def test_attention_that_takes_no_mask_is_refused(make_model: MakeModel) -> None:
 
 def test_filler_beside_a_long_row_stays_within_learned_positions() -> None:
     torch.manual_seed(0)
-    model = GPT2LMHeadModel(
-        GPT2Config(
-            vocab_size=50, n_embd=32, n_layer=2, n_head=4, n_positions=64, initializer_range=0.2,
-            bos_token_id=0, eos_token_id=0,
-        )  # fmt: skip
-    ).eval()
+    config = GPT2Config(
+        vocab_size=50, n_embd=32, n_layer=2, n_head=4, n_positions=64, initializer_range=0.2,
+        bos_token_id=0, eos_token_id=0,
+    )  # fmt: skip
+    model = GPT2LMHeadModel(config).eval()
     engine = LocalEngine(model)
     write(engine, ask(0, [1, 2, 3] * 15))
     requests = [ask(0, [1, 2, 3] * 15 + [4], turn=1), ask(1, range(40))]
@@ -506,7 +512,9 @@ def test_any_schedule_gives_each_request_what_it_gets_alone(data: st.DataObject)
 
     for _ in range(data.draw(st.integers(5, 14))):
         episode = data.draw(st.integers(0, 4))
-        deed = data.draw(st.sampled_from(["ask", "ask", "ask", "rewrite", "step", "cancel", "release", "fork"]))
+        deed = data.draw(
+            st.sampled_from(["ask", "ask", "ask", "rewrite", "step", "cancel", "release", "fork"])
+        )
         idle = episode not in running
         if deed in ("ask", "rewrite") and idle:
             old = prompts.get(episode, [])
@@ -544,11 +552,12 @@ SCHEDULED: dict[str, LlamaForCausalLM] = {}
 
 
 def _scheduled_model() -> LlamaForCausalLM:
+    config = LlamaConfig(
+        vocab_size=50, hidden_size=16, num_hidden_layers=2, num_attention_heads=2, intermediate_size=24,
+        max_position_embeddings=256, initializer_range=0.3,
+    )  # fmt: skip
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(5)
-        return LlamaForCausalLM(
-            LlamaConfig(
-                vocab_size=50, hidden_size=16, num_hidden_layers=2, num_attention_heads=2, intermediate_size=24,
-                max_position_embeddings=256, initializer_range=0.3,
-            )  # fmt: skip
-        ).eval()
+        model = LlamaForCausalLM(config)
+    model.eval()
+    return model

@@ -54,7 +54,11 @@ class SayingEngine:
 
 
 def agent_of(
-    engine: SayingEngine, tokenizer: PreTrainedTokenizerFast, *, max_new_tokens: int = 8, max_context: int = 200
+    engine: SayingEngine,
+    tokenizer: PreTrainedTokenizerFast,
+    *,
+    max_new_tokens: int = 8,
+    max_context: int = 200,
 ) -> PolicyAgent:
     template = PlainTemplate(tokenizer)
     return PolicyAgent(
@@ -90,7 +94,9 @@ def actions(segment: Segment) -> list[tuple[int, ...]]:
     return [segment.token_ids[span.start : span.end] for span in segment.spans if span.author == "policy"]
 
 
-def test_each_prompt_is_the_ids_so_far_and_the_segment_is_all_of_them(tokenizer: PreTrainedTokenizerFast) -> None:
+def test_each_prompt_is_the_ids_so_far_and_the_segment_is_all_of_them(
+    tokenizer: PreTrainedTokenizerFast,
+) -> None:
     words = PlainTemplate(tokenizer).message_ids
     engine = SayingEngine((words("take key"), "stop"), (words("go north"), "stop"), (words("go"), "stop"))
     agent = agent_of(engine, tokenizer)
@@ -102,7 +108,9 @@ def test_each_prompt_is_the_ids_so_far_and_the_segment_is_all_of_them(tokenizer:
         wanted = list(later.prompt_ids) if later else list(segment.token_ids)
         assert wanted[: len(one.prompt_ids)] == list(one.prompt_ids)
     assert actions(segment) == [tuple(words(text)) for text in ("take key", "go north", "go")]
-    assert segment.token_ids[-2:] == tuple(words("go"))  # what comes after the last message is nobody's prompt
+    assert segment.token_ids[-2:] == tuple(
+        words("go")
+    )  # what comes after the last message is nobody's prompt
 
 
 def test_spans_cover_the_segment_and_log_probs_stand_on_the_policys_tokens_alone(
@@ -124,7 +132,9 @@ def test_spans_cover_the_segment_and_log_probs_stand_on_the_policys_tokens_alone
     ]  # fmt: skip
 
 
-def test_sampled_ids_are_kept_where_the_text_would_encode_otherwise(tokenizer: PreTrainedTokenizerFast) -> None:
+def test_sampled_ids_are_kept_where_the_text_would_encode_otherwise(
+    tokenizer: PreTrainedTokenizerFast,
+) -> None:
     spelled = tokenizer.convert_tokens_to_ids(["t", "##a", "##k", "##e"])
     assert isinstance(spelled, list)
     template = PlainTemplate(tokenizer)
@@ -192,7 +202,9 @@ def test_an_episode_that_would_pass_the_context_ends_and_keeps_the_prompt_that_w
         assert actions(segment)[0] == tuple(words("take key"))
 
 
-def test_requests_name_the_stream_of_seed_episode_attempt_and_turn(tokenizer: PreTrainedTokenizerFast) -> None:
+def test_requests_name_the_stream_of_seed_episode_attempt_and_turn(
+    tokenizer: PreTrainedTokenizerFast,
+) -> None:
     words = PlainTemplate(tokenizer).message_ids
     engine = SayingEngine((words("go"), "stop"), (words("go"), "stop"))
     agent = agent_of(engine, tokenizer)

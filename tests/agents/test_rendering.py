@@ -17,7 +17,7 @@ from turngym.agents.scripted import NoisyExpertAgent
 from turngym.agents.tiny import build_model, build_tokenizer
 from turngym.envs.base import TurnEnv
 from turngym.envs.pool import EnvRef, InlinePool
-from turngym.types import Demonstration, Episode, Segment
+from turngym.types import Author, Demonstration, Episode, Segment
 
 FORMAT = PlainFormat()
 
@@ -51,7 +51,7 @@ def tokenizer(vault: type[TurnEnv]) -> PreTrainedTokenizerFast:
     return build_tokenizer([observation, info["instructions"]], words=["click clack lamp flickers"])
 
 
-def as_demonstration(segments: tuple[Segment, ...], authors: tuple[str, ...]) -> tuple[Segment, ...]:
+def as_demonstration(segments: tuple[Segment, ...], authors: tuple[Author, ...]) -> tuple[Segment, ...]:
     """What a demonstration's segments look like where a policy wrote these: another author, no log-probs."""
     return tuple(
         replace(
@@ -86,14 +86,16 @@ def test_a_demonstration_is_byte_for_byte_what_a_rollout_of_its_commands_records
         assert rendered == as_demonstration(other.segments, tuple(turn.author for turn in one.turns))
 
 
-def demonstration(*commands: str, authors: tuple[str, ...] = ()) -> Demonstration:
+def demonstration(*commands: str, authors: tuple[Author, ...] = ()) -> Demonstration:
     observations = tuple(f"click {turn}" for turn in range(len(commands) + 1))
-    return Demonstration("t", "open the vault", observations, commands, authors)  # type: ignore[arg-type]
+    return Demonstration("t", "open the vault", observations, commands, authors)
 
 
 def test_the_observation_after_the_last_command_is_not_rendered(tokenizer: PreTrainedTokenizerFast) -> None:
     template = PlainTemplate(tokenizer)
-    (segment,) = render_demonstration(demonstration("read", "turn red", authors=("expert", "noise")), template, FORMAT)
+    (segment,) = render_demonstration(
+        demonstration("read", "turn red", authors=("expert", "noise")), template, FORMAT
+    )
     assert segment.token_ids[-3:] == tuple(template.message_ids("turn red"))
     assert [(span.turn, span.author) for span in segment.spans if span.author in ("expert", "noise")] == [
         (0, "expert"), (1, "noise")
@@ -102,13 +104,17 @@ def test_the_observation_after_the_last_command_is_not_rendered(tokenizer: PreTr
 
 def test_authors_left_out_mean_the_expert(tokenizer: PreTrainedTokenizerFast) -> None:
     template = PlainTemplate(tokenizer)
-    told_apart = render_demonstration(demonstration("read", "read", authors=("expert", "expert")), template, FORMAT)
+    told_apart = render_demonstration(
+        demonstration("read", "read", authors=("expert", "expert")), template, FORMAT
+    )
     assert render_demonstration(demonstration("read", "read"), template, FORMAT) == told_apart
 
 
 def test_too_few_authors_are_an_error(tokenizer: PreTrainedTokenizerFast) -> None:
     with pytest.raises(ValueError, match="shorter"):
-        render_demonstration(demonstration("read", "read", authors=("expert",)), PlainTemplate(tokenizer), FORMAT)
+        render_demonstration(
+            demonstration("read", "read", authors=("expert",)), PlainTemplate(tokenizer), FORMAT
+        )
 
 
 def test_a_format_puts_its_syntax_behind_the_instructions() -> None:

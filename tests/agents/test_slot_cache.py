@@ -11,7 +11,12 @@ from turngym.agents.engines.slot_cache import GROWTH, SlotCache
 def cache() -> SlotCache:
     """Two layers, three heads of four numbers, no rows."""
     config = LlamaConfig(
-        vocab_size=9, hidden_size=24, num_hidden_layers=2, num_attention_heads=6, num_key_value_heads=3, head_dim=4
+        vocab_size=9,
+        hidden_size=24,
+        num_hidden_layers=2,
+        num_attention_heads=6,
+        num_key_value_heads=3,
+        head_dim=4,
     )
     return SlotCache(config, 0, torch.float32, torch.device("cpu"))
 

@@ -17,14 +17,48 @@ from turngym.errors import ConfigError
 # Case 61: a word right behind each control token, leading and many blanks, newlines, digits, accents, emoji, nothing.
 PROBES = (
     *(f"{control}{text}" for control in CONTROL_TOKENS for text in ("key", " key", "Key")),
-    *("key<eos>\nkey", "key<act>key", " take key", "take  key", "key\n\n\n\tkey", "1234567 12", "w2-o3 don't"),
-    *("caf\u00e9", "cafe\u0301", "\u00c9t\u00e9", "\U0001f511 key", "", " ", "qzxv", "[UNK]", "##key", "key##"),
+    *(
+        "key<eos>\nkey",
+        "key<act>key",
+        " take key",
+        "take  key",
+        "key\n\n\n\tkey",
+        "1234567 12",
+        "w2-o3 don't",
+    ),
+    *(
+        "caf\u00e9",
+        "cafe\u0301",
+        "\u00c9t\u00e9",
+        "\U0001f511 key",
+        "",
+        " ",
+        "qzxv",
+        "[UNK]",
+        "##key",
+        "key##",
+    ),
 )
 
 
 def test_every_word_of_the_texts_is_one_token() -> None:
-    codec = TextCodec(build_tokenizer(["The Well-known fox's den, 17 steps!", "zig"], words=["blue door", "w2-o3"]))
-    for word in ("the", "well-known", "fox's", "den", "17", "steps", "zig", "blue", "door", "w2-o3", ",", "!"):
+    codec = TextCodec(
+        build_tokenizer(["The Well-known fox's den, 17 steps!", "zig"], words=["blue door", "w2-o3"])
+    )
+    for word in (
+        "the",
+        "well-known",
+        "fox's",
+        "den",
+        "17",
+        "steps",
+        "zig",
+        "blue",
+        "door",
+        "w2-o3",
+        ",",
+        "!",
+    ):
         assert len(codec.encode(word)) == 1 and codec.decode(codec.encode(word)) == word
     assert len(codec.encode("the well-known fox's den, 17 steps!")) == 8
 
@@ -63,6 +97,7 @@ def test_ids_are_dense_and_control_tokens_come_first(tokenizer: PreTrainedTokeni
 def test_the_saved_tokenizer_gives_the_same_ids(tokenizer: PreTrainedTokenizerFast, tmp_path: Path) -> None:
     tokenizer.save_pretrained(tmp_path)
     loaded = AutoTokenizer.from_pretrained(tmp_path)
+    assert isinstance(loaded, PreTrainedTokenizerFast)
     for probe in PROBES:
         assert TextCodec(loaded).encode(probe) == TextCodec(tokenizer).encode(probe), probe
         assert loaded(probe).input_ids == tokenizer(probe).input_ids, probe

@@ -17,7 +17,12 @@ def test_spans_cover_all_tokens_in_order() -> None:
         Segment(
             (1, 5, 6, 7, 8, 2),
             (0.0, 0.0, 0.0, -0.5, -0.25, 0.0),
-            (Span(0, 1, 0, "template"), Span(1, 3, 0, "env"), Span(3, 5, 0, "policy"), Span(5, 6, 1, "template")),
+            (
+                Span(0, 1, 0, "template"),
+                Span(1, 3, 0, "env"),
+                Span(3, 5, 0, "policy"),
+                Span(5, 6, 1, "template"),
+            ),
         ),
     )
 

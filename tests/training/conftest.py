@@ -10,7 +10,15 @@ import pytest
 # Makes `toy_env:toy/Signs-v0` importable, as the command line does with the current folder.
 sys.path.insert(0, str(Path(__file__).parent))
 
-SFT = {"steps": 3, "episodes_per_step": 4, "tasks": {"count": 8}, "demos": {"noise": [0.3]}}
+# Random play is imitated until some colour is said each turn, so that the episodes of RL differ.
+SFT = {
+    "steps": 10,
+    "episodes_per_step": 4,
+    "tasks": {"count": 8},
+    "demos": {"noise": [1.0]},
+    "train_on": "all",
+    "optim": {"lr": 1e-2},
+}
 RL = {
     "updates": 2,
     "groups": 2,

@@ -2,7 +2,7 @@
 
     python killed_run.py RECIPE.json PLACE CALL
 
-PLACE names the function that dies (`never` kills nothing) and CALL its how-manieth call.
+PLACE names the function that dies (`never` kills nothing) and CALL which call of it, counted from 1.
 """
 
 import json
@@ -15,21 +15,18 @@ from typing import Any
 
 import torch
 
-import turngym.training.checkpoint
+import turngym.training.collect
 import turngym.training.rl
-import turngym.training.sft
 from turngym.agents.policy import PolicyAgent
 from turngym.training.optimizers import OptimizerSet
 from turngym.training.run import train
 
 PLACES: dict[str, tuple[Any, str]] = {
-    "rollout": (PolicyAgent, "submit"),
+    "rollout": (turngym.training.rl, "collect"),
     "update": (OptimizerSet, "step"),
     "save": (torch, "save"),
-    "rename": (turngym.training.checkpoint, "_put_in_place"),
-    "after-update": (turngym.training.rl, "canary"),
 }
-"""Where a run can be killed: before the function begins its work."""
+"""Where a run can be killed: before the function begins its work, or in the middle of a rollout."""
 
 
 def deadly(function: Callable[..., Any], call: int) -> Callable[..., Any]:
@@ -37,7 +34,10 @@ def deadly(function: Callable[..., Any], call: int) -> Callable[..., Any]:
 
     def die(*arguments: Any, **more: Any) -> Any:
         calls[0] += 1
-        if calls[0] == call:
+        if calls[0] == call and function is turngym.training.collect.collect:
+            # Not before the rollout but within it, when some turns have been read.
+            PolicyAgent.submit = deadly(PolicyAgent.submit, 10)  # type: ignore[method-assign]
+        elif calls[0] == call:
             os.kill(os.getpid(), signal.SIGKILL)
         return function(*arguments, **more)
 

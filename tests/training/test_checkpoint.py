@@ -23,7 +23,9 @@ from turngym.training.checkpoint import (
     save_model,
 )
 
-STATE = TrainerState(step=3, stage=1, stage_updates=2, cursors={"0": 5}, trained_tasks=["ab"], best=0.5, seconds=1.5)
+STATE = TrainerState(
+    step=3, stage=1, stage_updates=2, cursors={"0": 5}, trained_tasks=["ab"], best=0.5, seconds=1.5
+)
 
 
 @pytest.fixture(scope="module")

@@ -70,7 +70,9 @@ def test_cursors_of_the_caller_are_not_changed() -> None:
 def test_other_seeds_and_stages_draw_in_another_order() -> None:
     sources = [source("a", 30)]
     orders = {
-        tuple(drawn(TaskStream(sources, seed, stage, {}), range(1), 30)[0]) for seed in (1, 2) for stage in ("x", "y")
+        tuple(drawn(TaskStream(sources, seed, stage, {}), range(1), 30)[0])
+        for seed in (1, 2)
+        for stage in ("x", "y")
     }
     assert len(orders) == 4
 
@@ -165,7 +167,12 @@ def test_faults_and_episodes_without_tokens_are_dropped_and_counted() -> None:
     collected = collect(jobs, InlinePool(), agent, RunSettings(), FaultCeiling(), ledger)
     assert [one.number for one in collected.played] == [0, 1, 2, 3]
     assert [one.number for one in collected.usable] == [0, 1]
-    assert dict(ledger.episodes) == {"asked": 4, "played": 4, "dropped_env_fault": 1, "dropped_no_action_tokens": 1}
+    assert dict(ledger.episodes) == {
+        "asked": 4,
+        "played": 4,
+        "dropped_env_fault": 1,
+        "dropped_no_action_tokens": 1,
+    }
     assert ledger.tokens["played"] == 6 and ledger.tokens["dropped_env_fault"] == 2
     ledger.add("trained", len(collected.usable), 4)
     ledger.check()

@@ -15,7 +15,9 @@ def ledger(**entries: tuple[int, int]) -> Ledger:
 
 def test_a_balanced_ledger_passes() -> None:
     ledger().check()
-    ledger(asked=(4, 0), played=(4, 40), trained=(2, 25), dropped_infra=(1, 5), dropped_flat_group=(1, 10)).check()
+    ledger(
+        asked=(4, 0), played=(4, 40), trained=(2, 25), dropped_infra=(1, 5), dropped_flat_group=(1, 10)
+    ).check()
 
 
 @pytest.mark.parametrize(
@@ -37,4 +39,7 @@ def test_entries_add_up() -> None:
     out.add("asked", 3, 0)
     out.add("dropped_infra", 1, 7)
     assert out.metrics() == {"episodes/asked": 5, "episodes/dropped_infra": 1, "tokens/dropped_infra": 7}
-    assert out.totals() == {"episodes": {"asked": 5, "dropped_infra": 1}, "tokens": {"asked": 0, "dropped_infra": 7}}
+    assert out.totals() == {
+        "episodes": {"asked": 5, "dropped_infra": 1},
+        "tokens": {"asked": 0, "dropped_infra": 7},
+    }

@@ -64,4 +64,12 @@ def documented() -> set[str]:
 
 
 def test_the_table_of_names_has_those_that_every_run_writes() -> None:
-    assert {"stage", "update", "step", "rollout/success", "episodes/*", "loss/sft", "time/update_s"} <= documented()
+    assert {
+        "stage",
+        "update",
+        "step",
+        "rollout/success",
+        "episodes/*",
+        "loss/sft",
+        "time/update_s",
+    } <= documented()

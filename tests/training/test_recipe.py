@@ -44,9 +44,7 @@ def test_every_bundled_recipe_loads_and_says_what_it_shows(name: str) -> None:
 
 def test_a_recipe_is_found_by_path(tmp_path: Path) -> None:
     path = tmp_path / "my.yaml"
-    path.write_text(
-        "# kept\nenvs: [{id: Rooms-v0}]\nstages: [{sft: {steps: 007}}]\n", encoding="utf-8"
-    )
+    path.write_text("# kept\nenvs: [{id: Rooms-v0}]\nstages: [{sft: {steps: 007}}]\n", encoding="utf-8")
     assert sft_of(load_recipe(str(path))).steps == 7
     assert recipe_text(str(path)).startswith("# kept")
 
@@ -82,7 +80,11 @@ def test_a_top_level_key_is_set() -> None:
 
 def test_a_key_that_one_stage_has_is_meant() -> None:
     recipe = load_recipe(values(), ["steps=9", "group_size=4", "policy_loss.clip_high=0.3"])
-    assert (sft_of(recipe).steps, rl_of(recipe).group_size, rl_of(recipe).policy_loss.clip_high) == (9, 4, 0.3)
+    assert (sft_of(recipe).steps, rl_of(recipe).group_size, rl_of(recipe).policy_loss.clip_high) == (
+        9,
+        4,
+        0.3,
+    )
 
 
 def test_a_key_that_several_stages_have_lists_what_to_write() -> None:
@@ -95,7 +97,8 @@ def test_a_key_that_several_stages_have_lists_what_to_write() -> None:
 
 def test_stages_of_one_kind_are_told_apart_by_name() -> None:
     two = values(
-        {"rl": {"updates": 1, "advantage": "rloo"}}, {"rl": {"name": "hard", "updates": 1, "advantage": "rloo"}}
+        {"rl": {"updates": 1, "advantage": "rloo"}},
+        {"rl": {"name": "hard", "updates": 1, "advantage": "rloo"}},
     )
     assert message("optim.lr=1e-4", of=two).endswith("Write one of: rl.optim.lr, hard.optim.lr.")
     recipe = load_recipe(two, ["rl.optim.lr=1e-4", "hard.optim.lr=2e-4"])
@@ -169,7 +172,10 @@ def test_naming_the_advantage_that_is_there_keeps_its_settings() -> None:
 
 
 def test_the_order_of_overrides_does_not_matter_where_one_chooses() -> None:
-    for overrides in (["advantage=rloo", "advantage.gamma=0.95"], ["advantage.gamma=0.95", "rl.advantage=rloo"]):
+    for overrides in (
+        ["advantage=rloo", "advantage.gamma=0.95"],
+        ["advantage.gamma=0.95", "rl.advantage=rloo"],
+    ):
         chosen = rl_of(load_recipe(values(), overrides)).advantage
         assert (chosen.name, chosen.gamma) == ("rloo", 0.95)
 
@@ -259,12 +265,15 @@ register_advantage("halved", Halved, halved)
 '''
 
 
-def test_a_module_under_imports_registers_an_estimator(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_module_under_imports_registers_an_estimator(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "halved_estimator.py").write_text(ESTIMATOR, encoding="utf-8")
     monkeypatch.syspath_prepend(str(tmp_path))
     importlib.invalidate_caches()
     recipe = load_recipe(
-        values(imports=["halved_estimator"]), ["advantage=halved", "advantage.gamma=0.5", "advantage.limit=null"]
+        values(imports=["halved_estimator"]),
+        ["advantage=halved", "advantage.gamma=0.5", "advantage.limit=null"],
     )
     assert rl_of(recipe).advantage.model_dump() == {
         "name": "halved",
@@ -275,7 +284,8 @@ def test_a_module_under_imports_registers_an_estimator(tmp_path: Path, monkeypat
     save_recipe(recipe, tmp_path / "recipe.yaml")
     assert load_saved(tmp_path / "recipe.yaml") == recipe
     assert "advantage.limt is not a setting of halved. Did you mean 'limit'?" in message(
-        "advantage.limt=1", of=values({"rl": {"updates": 1, "advantage": "halved"}}, imports=["halved_estimator"])
+        "advantage.limt=1",
+        of=values({"rl": {"updates": 1, "advantage": "halved"}}, imports=["halved_estimator"]),
     )
 
 

@@ -71,9 +71,9 @@ def a_busy_recipe(toy: ToyRecipe, out: Path) -> dict[str, Any]:
     """Both stages, a critic, a reference, several steps an update, validation, three epochs of tasks."""
     recipe = toy(out=str(out), keep_checkpoints=3)
     sft, rl = recipe["stages"][0]["sft"], recipe["stages"][1]["rl"]
-    sft |= {"steps": 4, "checkpoint_every": 2, "optim": {"name": "muon", "lr": 1e-2, "warmup": 2}}
+    sft |= {"checkpoint_every": 4, "optim": {"name": "muon", "lr": 1e-2, "muon_lr": 1e-2, "warmup": 2}}
     rl |= {
-        "updates": 7,
+        "updates": 6,
         "checkpoint_every": 2,
         "tasks": {"start": 8, "count": 5},
         "advantage": "gae",
@@ -86,27 +86,32 @@ def a_busy_recipe(toy: ToyRecipe, out: Path) -> dict[str, Any]:
     return recipe
 
 
-@pytest.mark.slow  # seven processes, each of which loads torch
-def test_a_run_killed_again_and_again_ends_bit_for_bit_as_the_uninterrupted_one(toy: ToyRecipe, tmp_path: Path) -> None:
+@pytest.mark.slow  # four processes, each of which loads torch
+def test_a_run_killed_again_and_again_ends_bit_for_bit_as_the_uninterrupted_one(
+    toy: ToyRecipe, tmp_path: Path
+) -> None:
     whole, killed = a_busy_recipe(toy, tmp_path / "whole"), a_busy_recipe(toy, tmp_path / "killed")
-    assert start(whole) == 0
-    # Each start dies a little later; a row is (where, at which call, step of the newest checkpoint left).
+    train(whole)
+    # SFT ends at step 10, RL saves at 12, 14 and 16; its updates take 4 steps of the critic and 4 of the policy.
     deaths = [
-        ("update", 4, 2),  # in the fourth step of SFT
-        ("rollout", 40, 4),  # in the middle of a rollout of RL
-        ("update", 13, 4),  # between two optimizer steps of the second update
-        ("save", 1, 4),  # while the checkpoint after it is written
-        ("after-update", 3, 6),  # weights changed, nothing written yet
+        ("rollout", 4, 12),  # in the middle of the rollout of the fourth update
+        ("update", 7, 12),  # in the third update, played again, between two steps of the policy
+        ("save", 1, 12),  # while the checkpoint of step 14 is written
     ]
     for place, call, newest in deaths:
         assert start(killed, place, call) == -signal.SIGKILL, place
-        names = sorted(path.parent.name for path in (tmp_path / "killed").glob("checkpoints/step-*/complete.json"))
+        names = sorted(
+            path.parent.name for path in (tmp_path / "killed").glob("checkpoints/step-*/complete.json")
+        )
         assert names[-1] == f"step-{newest:08d}", place
-        assert not (tmp_path / "killed" / "finished.json").exists()
+        halves = [path.name for path in (tmp_path / "killed" / "checkpoints").glob("*.tmp")]
+        assert halves == (["step-00000014.tmp"] if place == "save" else [])
     assert start(killed) == 0
     assert_equal_runs(tmp_path / "whole", tmp_path / "killed")
     played = episodes(tmp_path / "whole")
-    assert len(played) == 7 * 8
+    assert len(played) == 6 * 8
+    rl = [row for row in metrics(tmp_path / "whole") if row["stage"] == "rl"]
+    assert all(row["policy/steps"] == 4 and row["policy/grad_norm"] > 0 for row in rl)
     assert episodes(tmp_path / "killed") == played
 
 
@@ -125,20 +130,24 @@ def broken_off(recipe: dict[str, Any], step: int) -> None:
         train(recipe, on_row=stop)
 
 
-def test_sft_broken_off_between_checkpoints_ends_as_the_uninterrupted_one(toy: ToyRecipe, tmp_path: Path) -> None:
+def test_sft_broken_off_between_checkpoints_ends_as_the_uninterrupted_one(
+    toy: ToyRecipe, tmp_path: Path
+) -> None:
     def recipe(name: str) -> dict[str, Any]:
         made = toy(rl=None, out=str(tmp_path / name))
-        made["stages"][0]["sft"] |= {"steps": 7, "checkpoint_every": 2, "bucket": 2}
+        made["stages"][0]["sft"] |= {"checkpoint_every": 4, "bucket": 3}
         return made
 
     train(recipe("whole"))
-    broken_off(recipe("broken"), 5)
+    broken_off(recipe("broken"), 7)
     train(recipe("broken"))
     assert_equal_runs(tmp_path / "whole", tmp_path / "broken")
 
 
-@pytest.mark.parametrize("step", [4, 5, 7])
-def test_rl_broken_off_at_any_step_ends_as_the_uninterrupted_one(toy: ToyRecipe, tmp_path: Path, step: int) -> None:
+@pytest.mark.parametrize("step", [11, 12, 14])
+def test_rl_broken_off_at_any_step_ends_as_the_uninterrupted_one(
+    toy: ToyRecipe, tmp_path: Path, step: int
+) -> None:
     def recipe(name: str) -> dict[str, Any]:
         made = toy(out=str(tmp_path / name))
         made["stages"][1]["rl"] |= {"updates": 4, "checkpoint_every": 2, "tasks": {"start": 8, "count": 3}}

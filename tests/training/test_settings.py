@@ -40,7 +40,9 @@ def test_a_run_needs_an_environment_and_a_stage() -> None:
 
 @pytest.mark.parametrize("kl", [{"name": "loss"}, {"name": "reward", "beta": 0}, {"beta": 0.1}])
 def test_a_kl_without_effect_is_refused(kl: dict[str, Any]) -> None:
-    with pytest.raises(ValidationError, match=r"has no effect\. Set both, as in kl\.name=loss kl\.beta=0\.01"):
+    with pytest.raises(
+        ValidationError, match=r"has no effect\. Set both, as in kl\.name=loss kl\.beta=0\.01"
+    ):
         rl(kl=kl)
     assert rl(kl={"name": "loss", "beta": 0.1}).kl == KlSettings(name="loss", beta=0.1)
 
@@ -60,7 +62,9 @@ def test_one_episode_per_task_is_refused_for_group_estimators(name: str) -> None
 
 
 def test_an_explicit_bootstrap_without_a_critic_is_refused() -> None:
-    with pytest.raises(ValidationError, match="truncation: bootstrap needs a critic, and advantage grpo has none"):
+    with pytest.raises(
+        ValidationError, match="truncation: bootstrap needs a critic, and advantage grpo has none"
+    ):
         rl(truncation="bootstrap")
     assert rl(advantage="gae", truncation="bootstrap").truncation == "bootstrap"
 

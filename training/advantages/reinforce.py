@@ -10,7 +10,7 @@ from turngym.training.advantages.groups import returns_to_go
 
 
 class ReinforceSettings(AdvantageSettings):
-    """Return minus the batch mean; its gradient is (N-1)/N of the true one."""
+    """Return minus the batch mean; with episode credit its gradient is (N-1)/N of the true one."""
 
     name: Literal["reinforce"] = "reinforce"
     credit: Literal["turn", "episode"] = "turn"
@@ -29,7 +29,8 @@ def reinforce(rewards: Tensor, mask: Tensor, *, gamma: float, credit: Literal["t
     Returns:
         (N, T) advantages, 0 where mask is False.
 
-    Source: Williams 1992; the batch mean holds the episode itself, hence (N-1)/N of the gradient.
+    Source: Williams 1992; the batch mean holds the episode itself, hence (N-1)/N of the gradient with episode
+    credit. With turn credit it also holds the episode's other turns, so the share differs from turn to turn.
     """
     returns = returns_to_go(rewards, mask, gamma)
     if credit == "episode":

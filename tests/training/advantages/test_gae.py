@@ -26,7 +26,9 @@ def with_critic(ragged: Ragged, seed: int) -> dict[str, Tensor]:
     rng = np.random.default_rng(seed + 1)
     values = torch.from_numpy(rng.normal(size=columns["mask"].shape))
     columns["values"] = torch.where(columns["mask"], values, NAN)
-    columns["bootstrap"] = torch.from_numpy(rng.normal(size=len(values)) * rng.integers(0, 2, size=len(values)))
+    columns["bootstrap"] = torch.from_numpy(
+        rng.normal(size=len(values)) * rng.integers(0, 2, size=len(values))
+    )
     return columns
 
 
@@ -56,7 +58,9 @@ def test_episode_credit_equals_the_definition(ragged: Ragged, seed: int, gamma: 
     assert got.value_targets is not None and got.target_mask is not None
     for i, played in enumerate(columns["mask"].sum(dim=1).tolist()):
         rewards = columns["rewards"][i, :played].tolist()
-        start = sum(gamma**t * rewards[t] for t in range(played)) + gamma**played * float(columns["bootstrap"][i])
+        start = sum(gamma**t * rewards[t] for t in range(played)) + gamma**played * float(
+            columns["bootstrap"][i]
+        )
         wanted = start - float(columns["values"][i, 0])
         assert got.advantages[i, :played].tolist() == pytest.approx([wanted] * played, abs=1e-9)
         assert got.value_targets[i, 0].item() == pytest.approx(start, abs=1e-9)

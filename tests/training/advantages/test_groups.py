@@ -41,13 +41,17 @@ def test_spread_is_the_std_over_members_less_one_for_each_turn() -> None:
     numbers = torch.tensor([[1.0, 5.0], [3.0, 5.0], [9.0, 1.0], [8.0, 4.0]], dtype=torch.float64)
     group = torch.tensor([0, 0, 1, 0])
     # turn 0 of group 0: 1, 3, 8 with mean 4: (9 + 1 + 16) / 2 = 13; turn 1: 5, 5, 4: (1/9 + 1/9 + 4/9) / 2 = 1/3
-    wanted = torch.tensor([[13.0, 1 / 3], [13.0, 1 / 3], [0.0, 0.0], [13.0, 1 / 3]], dtype=torch.float64).sqrt()
+    wanted = torch.tensor(
+        [[13.0, 1 / 3], [13.0, 1 / 3], [0.0, 0.0], [13.0, 1 / 3]], dtype=torch.float64
+    ).sqrt()
     torch.testing.assert_close(spread(numbers, group), wanted)
 
 
 def test_groups_of_one_and_flat_groups_are_told_apart() -> None:
     # group 1: one member; 2: flat; 3: one turn of one member differs; 4: differs in a slot nobody played
-    centred = torch.tensor([[5.0, 0.0], [0.0, 0.0], [0.0, 9e-7], [0.0, 0.0], [0.0, -2e-6], [0.0, NAN], [0.0, 7.0]])
+    centred = torch.tensor(
+        [[5.0, 0.0], [0.0, 0.0], [0.0, 9e-7], [0.0, 0.0], [0.0, -2e-6], [0.0, NAN], [0.0, 7.0]]
+    )
     mask = torch.tensor([[True, True]] * 5 + [[True, False]] * 2)
     reasons = not_kept(centred, mask, torch.tensor([1, 2, 2, 3, 3, 4, 4]))
     assert reasons["group_of_one"].tolist() == [True, False, False, False, False, False, False]

@@ -25,7 +25,9 @@ def slow(columns: dict[str, Tensor], gamma: float, credit: Credit, scale: bool) 
     lengths = columns["mask"].sum(dim=1).tolist()
     rewards = [row[:n] for row, n in zip(columns["rewards"].tolist(), lengths, strict=True)]
     group = columns["group"].tolist()
-    returns = [[sum(gamma ** (u - t) * r[u] for u in range(t, len(r))) for t in range(len(r))] for r in rewards]
+    returns = [
+        [sum(gamma ** (u - t) * r[u] for u in range(t, len(r))) for t in range(len(r))] for r in rewards
+    ]
     out, reasons = torch.zeros_like(columns["rewards"]), [""] * len(rewards)
     for name in set(group):
         members = [i for i, g in enumerate(group) if g == name]
@@ -44,8 +46,12 @@ def slow(columns: dict[str, Tensor], gamma: float, credit: Credit, scale: bool) 
 
 
 @few
-@given(seed=SEEDS, gamma=st.sampled_from([1.0, 0.9, 0.5]), credit=st.sampled_from(CREDITS), scale=st.booleans())
-def test_it_equals_the_definition(ragged: Ragged, seed: int, gamma: float, credit: Credit, scale: bool) -> None:
+@given(
+    seed=SEEDS, gamma=st.sampled_from([1.0, 0.9, 0.5]), credit=st.sampled_from(CREDITS), scale=st.booleans()
+)
+def test_it_equals_the_definition(
+    ragged: Ragged, seed: int, gamma: float, credit: Credit, scale: bool
+) -> None:
     columns = ragged(seed)
     got = grpo(**columns, gamma=gamma, credit=credit, scale_by_std=scale)
     wanted, reasons = slow(columns, gamma, credit, scale)
@@ -65,7 +71,9 @@ def test_turn_credit_matches_hand_computation() -> None:
     mask = torch.tensor([[True, True, False], [True, False, False], [True, True, True]])
     group = torch.tensor([5, 5, 5])
     got = grpo(rewards, mask, group, gamma=0.5, credit="turn", scale_by_std=False).advantages
-    wanted = torch.tensor([[-1 / 6, 1 / 3, 0.0], [-2 / 3, 0.0, 0.0], [5 / 6, 1 / 3, 1.0]], dtype=torch.float64)
+    wanted = torch.tensor(
+        [[-1 / 6, 1 / 3, 0.0], [-2 / 3, 0.0, 0.0], [5 / 6, 1 / 3, 1.0]], dtype=torch.float64
+    )
     torch.testing.assert_close(got, wanted)
     # turn 1 is spread by sqrt((1/9 + 4/9 + 1/9) / 2) = sqrt(1/3), the held return of i = 1 included
     scaled = grpo(rewards, mask, group, gamma=0.5, credit="turn", scale_by_std=True).advantages
@@ -88,7 +96,9 @@ def test_groups_are_found_by_id_in_any_order() -> None:
     rewards = torch.tensor([1.0, 0, 1, 0, 0, 1, 0], dtype=torch.float64).unsqueeze(1)
     group = torch.tensor([3, 3, 3, 8, 8, 8, 8])
     mask = torch.ones(7, 1, dtype=torch.bool)
-    wanted = torch.tensor([1 / 3, -2 / 3, 1 / 3, -1 / 4, -1 / 4, 3 / 4, -1 / 4], dtype=torch.float64).unsqueeze(1)
+    wanted = torch.tensor(
+        [1 / 3, -2 / 3, 1 / 3, -1 / 4, -1 / 4, 3 / 4, -1 / 4], dtype=torch.float64
+    ).unsqueeze(1)
     for order in ([0, 1, 2, 3, 4, 5, 6], [3, 0, 6, 1, 4, 2, 5]):
         got = grpo(rewards[order], mask, group[order], gamma=1.0, credit="episode", scale_by_std=False)
         torch.testing.assert_close(got.advantages, wanted[order])
@@ -131,23 +141,31 @@ def test_episode_advantages_of_a_group_sum_to_0(ragged: Ragged, seed: int, scale
 
 @few
 @given(seed=SEEDS, credit=st.sampled_from(CREDITS), scale=st.booleans())
-def test_the_order_of_episodes_changes_nothing(ragged: Ragged, seed: int, credit: Credit, scale: bool) -> None:
+def test_the_order_of_episodes_changes_nothing(
+    ragged: Ragged, seed: int, credit: Credit, scale: bool
+) -> None:
     columns = ragged(seed)
     order = torch.randperm(len(columns["group"]), generator=torch.Generator().manual_seed(seed))
     one = grpo(**columns, gamma=0.9, credit=credit, scale_by_std=scale)
     two = grpo(**{k: v[order] for k, v in columns.items()}, gamma=0.9, credit=credit, scale_by_std=scale)
     assert one.kept is not None and two.kept is not None
     assert torch.equal(one.kept[order], two.kept)
-    torch.testing.assert_close(one.advantages[order][two.kept], two.advantages[two.kept], atol=1e-8, rtol=1e-9)
+    torch.testing.assert_close(
+        one.advantages[order][two.kept], two.advantages[two.kept], atol=1e-8, rtol=1e-9
+    )
 
 
 @few
 @given(seed=SEEDS, scale=st.booleans())
-def test_with_sparse_rewards_and_gamma_1_both_credits_coincide(ragged: Ragged, seed: int, scale: bool) -> None:
+def test_with_sparse_rewards_and_gamma_1_both_credits_coincide(
+    ragged: Ragged, seed: int, scale: bool
+) -> None:
     columns = ragged(seed)
     last = columns["mask"].sum(dim=1, keepdim=True) - 1 == torch.arange(columns["mask"].shape[1])
     won = columns["group"].unsqueeze(1) * 0 + torch.arange(len(columns["group"])).unsqueeze(1) % 2
-    columns["rewards"] = torch.where(columns["mask"], torch.where(last, won.double(), 0.0), columns["rewards"])
+    columns["rewards"] = torch.where(
+        columns["mask"], torch.where(last, won.double(), 0.0), columns["rewards"]
+    )
     one, two = (grpo(**columns, gamma=1.0, credit=credit, scale_by_std=scale) for credit in CREDITS)
     torch.testing.assert_close(one.advantages, two.advantages, atol=1e-9, rtol=1e-9)
 

@@ -18,12 +18,16 @@ few = settings(max_examples=40, deadline=None, derandomize=True)
 
 
 @few
-@given(seed=st.integers(0, 10**6), gamma=st.sampled_from([1.0, 0.9]), credit=st.sampled_from(["turn", "episode"]))
+@given(
+    seed=st.integers(0, 10**6), gamma=st.sampled_from([1.0, 0.9]), credit=st.sampled_from(["turn", "episode"])
+)
 def test_it_equals_the_definition(ragged: Ragged, seed: int, gamma: float, credit: Credit) -> None:
     columns = ragged(seed)
     lengths = columns["mask"].sum(dim=1).tolist()
     rewards = [row[:n] for row, n in zip(columns["rewards"].tolist(), lengths, strict=True)]
-    returns = [[sum(gamma ** (u - t) * r[u] for u in range(t, len(r))) for t in range(len(r))] for r in rewards]
+    returns = [
+        [sum(gamma ** (u - t) * r[u] for u in range(t, len(r))) for t in range(len(r))] for r in rewards
+    ]
     numbers = [g for one in returns for g in one] if credit == "turn" else [one[0] for one in returns]
     mean = sum(numbers) / len(numbers)
     wanted = torch.zeros_like(columns["rewards"])
