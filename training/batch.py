@@ -56,6 +56,14 @@ def row_of(segment: Segment, episode: int, *, trained: Iterable[Author], text_we
     return Row(ids, mask, turn, np.array(segment.log_probs), weight, episode)
 
 
+def cut_row(row: Row, length: int) -> Row:
+    """The first `length` tokens of a row; the row itself where it is no longer."""
+    if len(row) <= length:
+        return row
+    columns = (row.token_ids, row.action_mask, row.turn, row.sampler_log_probs, row.loss_weight)
+    return Row(*(column[:length] for column in columns), row.episode)
+
+
 @dataclass(frozen=True, slots=True)
 class RolloutBatch:
     """The episodes of an update: N episodes of at most T turns, M action tokens in row order.

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from turngym.agents.language_model import LanguageModel
-from turngym.training.batch import Row, micro_batches, padded
+from turngym.training.batch import Row, cut_row, micro_batches, padded
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,10 @@ def token_scores(
     """
     device = lm.model.device
     masks = chosen if chosen is not None else [row.action_mask for row in rows]
-    ids = padded(rows, device)
+    # What stands behind the last token read (the prompt of a turn that was not played) costs nothing.
+    ids = padded(
+        [cut_row(row, _last(np.flatnonzero(m)) + 1) for row, m in zip(rows, masks, strict=True)], device
+    )
     hidden = lm.hidden(input_ids=ids, use_cache=False)
     rows_at = torch.from_numpy(np.concatenate([np.full(int(m.sum()), i) for i, m in enumerate(masks)])).to(
         device
@@ -71,13 +74,18 @@ class Critic(nn.Module):
     def forward(self, rows: Sequence[Row], places: Sequence[Sequence[int]]) -> Tensor:
         """(K,) values at the given places of each row, in row order."""
         device = self.head.weight.device
-        hidden = self.trunk(input_ids=padded(rows, device), use_cache=False).last_hidden_state
+        ids = padded([cut_row(row, _last(one) + 1) for row, one in zip(rows, places, strict=True)], device)
+        hidden = self.trunk(input_ids=ids, use_cache=False).last_hidden_state
         row_index = torch.tensor(
             [i for i, one in enumerate(places) for _ in one], device=device, dtype=torch.long
         )
         place = torch.tensor([p for one in places for p in one], device=device, dtype=torch.long)
         values: Tensor = self.head(hidden[row_index, place]).squeeze(-1).float()
         return values
+
+
+def _last(places: "Sequence[int] | np.ndarray") -> int:
+    return int(max(places)) if len(places) else 0
 
 
 def turn_places(row: Row) -> dict[int, int]:

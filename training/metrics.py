@@ -13,6 +13,7 @@
 | `policy/sampler_gap_mean`, `policy/sampler_gap_max` | abs(trainer - sampler) log-prob, before the first step |
 | `kl/k1`, `kl/k3` | to the reference, in nats per action token |
 | `critic/explained_variance` | 1 - var(target - value) / var(target) |
+| `episodes/bootstrap_clipped` | endings whose following prompt did not fit the model |
 | `advantage/mean`, `advantage/std` | over kept turns, after whitening |
 | `optim/lr_share` | learning rate as a share of its height |
 | `validation/greedy_success`, `validation/sampled_success` | on the validation tasks |

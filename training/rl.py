@@ -32,6 +32,7 @@ from turngym.training.session import CHECKPOINTS, Session
 from turngym.training.settings import RlSettings
 from turngym.training.stage_end import Keeper
 from turngym.training.update import (
+    Bootstrap,
     PolicyReport,
     TokenColumns,
     bootstrap_values,
@@ -162,10 +163,12 @@ def train_on(
         reference = score_rows(
             learner.reference, batch.rows, temperature=temperature, tokens_per_batch=settings.tokens_per_batch
         )
-    estimated = estimate_advantages(settings, batch, values, bootstrap, old, reference)
+    estimated = estimate_advantages(settings, batch, values, bootstrap.values, old, reference)
     kept = _count_kept(estimated, batch, ledger)
     advantages = whiten(settings, estimated.advantages, batch.mask & kept.unsqueeze(1))
     row: dict[str, MetricValue] = {}
+    if bootstrap.num_clipped:
+        row["episodes/bootstrap_clipped"] = bootstrap.num_clipped
     if learner.critic is not None and estimated.value_targets is not None:
         row |= _critic_update(session, settings, learner, batch, estimated, values)
     if not bool(kept.any()) or session.state.stage_updates < settings.critic.warmup_updates * (
@@ -193,9 +196,6 @@ def train_on(
     row |= _policy_metrics(report, learner, session.state.stage_updates * per_update)
     played = advantages[batch.mask & kept.unsqueeze(1)]
     row |= {"advantage/mean": float(played.mean()), "advantage/std": float(played.std(correction=0))}
-    if reference is not None and old is not None:
-        d = (old - reference).double()
-        row |= {"kl/k1": float(d.mean()), "kl/k3": float(((-d).exp() - 1 + d).mean())}
     return row, batch
 
 
@@ -291,12 +291,13 @@ def _repetition(episodes: Sequence[Episode]) -> float:
     return same / max(total, 1)
 
 
-def _values(learner: Learner, batch: RolloutBatch, settings: RlSettings) -> tuple[Tensor, Tensor]:
+def _values(learner: Learner, batch: RolloutBatch, settings: RlSettings) -> tuple[Tensor, Bootstrap]:
+    terminal = Bootstrap(torch.zeros(len(batch.episodes), dtype=torch.float64), 0)
     if learner.critic is None:
-        return torch.zeros_like(batch.rewards), torch.zeros(len(batch.episodes), dtype=torch.float64)
+        return torch.zeros_like(batch.rewards), terminal
     values = critic_values(learner.critic, batch, settings.tokens_per_batch)
     if settings.truncation == "terminal":
-        return values, torch.zeros(len(batch.episodes), dtype=torch.float64)
+        return values, terminal
     return values, bootstrap_values(learner.critic, batch, settings.tokens_per_batch)
 
 
@@ -347,7 +348,8 @@ def _critic_update(
 
 
 def _policy_metrics(report: PolicyReport, learner: Learner, done: int) -> dict[str, MetricValue]:
-    return {
+    kl = {"kl/k1": report.kl_k1, "kl/k3": report.kl_k3}
+    return {name: value for name, value in kl.items() if value is not None} | {
         "loss/policy": report.policy_loss,
         "loss/kl": report.kl_loss,
         "policy/entropy": report.entropy,

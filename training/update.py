@@ -1,6 +1,7 @@
 """One update: episodes with advantages become optimizer steps of policy and critic."""
 
 import math
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -10,7 +11,7 @@ from torch import Tensor
 
 from turngym import seeding
 from turngym.agents.language_model import LanguageModel
-from turngym.training.batch import RolloutBatch, micro_batches
+from turngym.training.batch import RolloutBatch, cut_row, micro_batches
 from turngym.training.forward import Critic, token_scores, turn_places
 from turngym.training.losses.averages import token_weights
 from turngym.training.losses.clip import clip_loss
@@ -42,6 +43,8 @@ class PolicyReport:
     grad_norm: float  # the largest of the steps, before clipping
     sampler_gap_mean: float  # abs(trainer - sampler) before the first step
     sampler_gap_max: float
+    kl_k1: float | None  # to the reference before the first step; None without one
+    kl_k3: float | None
     steps: int
 
 
@@ -95,6 +98,8 @@ class _Sums:
     def __init__(self) -> None:
         self.policy = self.kl = self.entropy = self.clipped = self.approx_kl = 0.0
         self.gap_sum = self.gap_max = self.grad_norm = 0.0
+        self.k1 = self.k3 = 0.0
+        self.has_reference = False
         self.tokens = self.gap_tokens = self.steps = 0
 
     def report(self) -> PolicyReport:
@@ -108,6 +113,8 @@ class _Sums:
             self.grad_norm,
             self.gap_sum / max(self.gap_tokens, 1),
             self.gap_max,
+            self.k1 / max(self.gap_tokens, 1) if self.has_reference else None,
+            self.k3 / max(self.gap_tokens, 1) if self.has_reference else None,
             self.steps,
         )
 
@@ -183,6 +190,11 @@ def _micro_step(
         sums.gap_sum += float(gap.sum())
         sums.gap_max = max(sums.gap_max, float(gap.max()))
         sums.gap_tokens += len(at)
+        if columns.reference is not None:
+            d = new.detach().cpu().double() - columns.reference[at].double()
+            sums.has_reference = True
+            sums.k1 += float(d.sum())
+            sums.k3 += float(((-d).exp() - 1 + d).sum())
 
 
 def _row_slices(batch: RolloutBatch) -> list[slice]:
@@ -208,20 +220,31 @@ def critic_values(critic: Critic, batch: RolloutBatch, tokens_per_batch: int) ->
     return values
 
 
+@dataclass(frozen=True, slots=True)
+class Bootstrap:
+    """Values after the last turn."""
+
+    values: Tensor  # (N,) 0 where the episode ended for good
+    num_clipped: (
+        int  # episodes whose following prompt did not fit the model, read at the last token that does
+    )
+
+
 @torch.no_grad()
-def bootstrap_values(critic: Critic, batch: RolloutBatch, tokens_per_batch: int) -> Tensor:
-    """(N,) V at the last token of the prompt that would have followed, for `token_limit` endings; else 0."""
+def bootstrap_values(critic: Critic, batch: RolloutBatch, tokens_per_batch: int) -> Bootstrap:
+    """V at the last token of the prompt that would have followed, for `token_limit` endings."""
     critic.eval()
     values = torch.zeros(len(batch.episodes), dtype=torch.float64)
+    fits = getattr(critic.trunk.config, "max_position_embeddings", None) or sys.maxsize
     last = {row.episode: i for i, row in enumerate(batch.rows)}
     cut = [i for i, episode in enumerate(batch.episodes) if episode.outcome == "token_limit"]
-    rows = [batch.rows[last[i]] for i in cut]
+    rows = [cut_row(batch.rows[last[i]], fits) for i in cut]
     for micro in micro_batches(rows, tokens_per_batch):
         part = [rows[i] for i in micro]
         got = critic(part, [[len(row) - 1] for row in part])
         for row, value in zip(part, got.tolist(), strict=True):
             values[row.episode] = value
-    return values
+    return Bootstrap(values, sum(len(batch.rows[last[i]]) > fits for i in cut))
 
 
 @dataclass(frozen=True, slots=True)

@@ -96,9 +96,8 @@ class LocalEngine:
         if episode in self._episodes:
             self._episodes[self._episodes.index(episode)] = None
         if not self._held and not self._running:
-            # A fresh order and a fresh buffer, so that a rollout depends on none before it: not by its batches,
-            # and not by the last bits, which depend on the buffer's strides.
-            self._reset()
+            # A fresh order, so that a rollout's batches do not depend on the ones before it.
+            self._episodes = []
 
     def fork(self, episode: int, to: int) -> None:
         if episode not in self._held or to in self._open:

@@ -385,10 +385,10 @@ def test_only_token_limit_endings_bootstrap_from_the_prompt_that_would_have_foll
     for i in (1, 2):
         wanted[i] = value_at(critic_of(), episodes[i].segments[-1].token_ids)
     for budget in (1, 10_000):
-        got = bootstrap_values(critic_of(), batch, budget)
+        got = bootstrap_values(critic_of(), batch, budget).values
         torch.testing.assert_close(got, wanted, atol=2e-6, rtol=1e-5)
     none = rollout_batch(episodes_of())
-    assert not bootstrap_values(critic_of(), none, 100).any()
+    assert not bootstrap_values(critic_of(), none, 100).values.any()
 
 
 @pytest.mark.parametrize("budget", [1, 10_000])
