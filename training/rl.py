@@ -46,6 +46,8 @@ logger = logging.getLogger(__name__)
 
 CANARY_TOLERANCE = 1e-3
 CANARY_TOKENS = 64
+SAMPLER_TOLERANCE = 1e-4
+"""Largest difference at which the sampler's log-probs may stand for the trainer's (DEFINITIONS section 3)."""
 
 
 @dataclass(slots=True)
@@ -155,7 +157,9 @@ def train_on(
     temperature = session.recipe.agent.temperature
     values, bootstrap = _values(learner, batch, settings)
     old = reference = None
-    if settings.epochs * settings.minibatches > 1 or settings.kl.name != "none":
+    if settings.old_log_probs == "sampler":
+        old = batch.sampler_log_probs.float()
+    elif settings.epochs * settings.minibatches > 1 or settings.kl.name == "reward":
         old = score_rows(
             learner.policy, batch.rows, temperature=temperature, tokens_per_batch=settings.tokens_per_batch
         )
@@ -193,6 +197,7 @@ def train_on(
         seed=session.seed,
         update=session.state.stage_updates,
     )
+    check_sampler(report, settings)
     row |= _policy_metrics(report, learner, session.state.stage_updates * per_update)
     played = advantages[batch.mask & kept.unsqueeze(1)]
     row |= {"advantage/mean": float(played.mean()), "advantage/std": float(played.std(correction=0))}
@@ -222,6 +227,19 @@ def estimate_advantages(
     penalty.index_put_((batch.token_episode, batch.token_turn), (old - reference).double(), accumulate=True)
     held = estimate(settings.advantage, columns | {"rewards": batch.rewards - settings.kl.beta * penalty})
     return Advantages(held.advantages, held.value_targets, held.target_mask, plain.kept, plain.reasons)
+
+
+def check_sampler(report: PolicyReport, settings: RlSettings) -> None:
+    """Holds the sampler's log-probs against the trainer's, where they stood for those before the update.
+
+    Raises:
+        InfraError: they differ by more than the tolerance.
+    """
+    if settings.old_log_probs == "sampler" and not report.sampler_gap_max <= SAMPLER_TOLERANCE:
+        raise InfraError(
+            f"The sampler's log-probs differ from the trainer's by up to {report.sampler_gap_max:.2g} (tolerance "
+            f"{SAMPLER_TOLERANCE:g}). Set rl.old_log_probs=trainer; the newest checkpoint is older than this update."
+        )
 
 
 def whiten(settings: RlSettings, advantages: Tensor, mask: Tensor) -> Tensor:

@@ -268,6 +268,8 @@ class RlSettings(Settings):
     """Passes over the episodes of an update."""
     minibatches: Int = Field(1, ge=1)
     """Optimizer steps per pass."""
+    old_log_probs: Literal["trainer", "sampler"] = "trainer"
+    """Log-probs before the update: the trainer's own forward pass, or the sampler's, which is checked to agree."""
     optim: OptimSettings = OptimSettings()
     """Optimizer and learning rate of the policy."""
     critic: CriticSettings = CriticSettings()

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +16,14 @@ from turngym.agents.agent_config import AgentConfig
 from turngym.agents.load import load_agent
 from turngym.envs.base import TurnEnv
 from turngym.episode_file import read_episodes
-from turngym.errors import CheckpointError, CollapseError, ConfigError
+from turngym.errors import CheckpointError, CollapseError, ConfigError, InfraError
 from turngym.training.checkpoint import load_state
 from turngym.training.metrics import MetricValue
 from turngym.training.recipe import load_recipe, save_recipe
+from turngym.training.rl import check_sampler
 from turngym.training.run import Run, sft, train
+from turngym.training.settings import RlSettings
+from turngym.training.update import PolicyReport
 from turngym.training.validation import Validated
 
 ToyRecipe = Callable[..., dict[str, Any]]
@@ -248,6 +252,22 @@ def test_every_algorithm_runs_and_its_ledger_balances(toy: ToyRecipe, changes: d
         load_state(run.out / "checkpoints" / f"step-{table[-1]['step']:08d}").totals["episodes"]["asked"]
         == 16
     )
+
+
+def test_the_samplers_log_probs_may_stand_for_the_trainers(toy: ToyRecipe, tmp_path: Path) -> None:
+    own = train(toy(), rl__epochs=2)
+    borrowed = train(toy(out=str(tmp_path / "borrowed")), rl__epochs=2, rl__old_log_probs="sampler")
+    for one, other in zip(rows(own, "rl"), rows(borrowed, "rl"), strict=True):
+        assert float(other["policy/sampler_gap_max"]) < 1e-4
+        assert one["policy/approx_kl"] == pytest.approx(other["policy/approx_kl"], abs=1e-4)
+
+
+def test_a_sampler_that_differs_stops_the_run() -> None:
+    settings = RlSettings.model_validate({"updates": 1, "advantage": "rloo", "old_log_probs": "sampler"})
+    report = PolicyReport(0, 0, 0, 0, 0, 0, 0, 2e-4, None, None, 1)
+    with pytest.raises(InfraError, match="up to 0.0002"):
+        check_sampler(report, settings)
+    check_sampler(replace(report, sampler_gap_max=5e-5), settings)
 
 
 def test_while_the_critic_warms_up_the_policy_stays(toy: ToyRecipe) -> None:

@@ -391,6 +391,19 @@ def test_only_token_limit_endings_bootstrap_from_the_prompt_that_would_have_foll
     assert not bootstrap_values(critic_of(), none, 100).values.any()
 
 
+def test_a_following_prompt_that_does_not_fit_is_read_at_the_last_token_that_does_and_counted() -> None:
+    episodes = [replace(one, outcome="token_limit") for one in episodes_of()]
+    batch = rollout_batch(episodes)
+    lengths = [len(episode.segments[-1].token_ids) for episode in episodes]
+    fits = sorted(lengths)[2]
+    critic = critic_of()
+    whole = [value_at(critic, episode.segments[-1].token_ids[:fits]) for episode in episodes]
+    critic.trunk.config.max_position_embeddings = fits
+    got = bootstrap_values(critic, batch, 10_000)
+    assert got.num_clipped == sum(length > fits for length in lengths) > 0
+    torch.testing.assert_close(got.values, torch.tensor(whole, dtype=torch.float64), atol=2e-6, rtol=1e-5)
+
+
 @pytest.mark.parametrize("budget", [1, 10_000])
 def test_the_critics_gradient_is_that_of_half_the_mean_square_over_targets(budget: int) -> None:
     batch = rollout_batch(episodes_of())
