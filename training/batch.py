@@ -60,8 +60,14 @@ def cut_row(row: Row, length: int) -> Row:
     """The first `length` tokens of a row; the row itself where it is no longer."""
     if len(row) <= length:
         return row
-    columns = (row.token_ids, row.action_mask, row.turn, row.sampler_log_probs, row.loss_weight)
-    return Row(*(column[:length] for column in columns), row.episode)
+    return Row(
+        row.token_ids[:length],
+        row.action_mask[:length],
+        row.turn[:length],
+        row.sampler_log_probs[:length],
+        row.loss_weight[:length],
+        row.episode,
+    )
 
 
 @dataclass(frozen=True, slots=True)

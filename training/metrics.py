@@ -7,12 +7,16 @@
 | `rollout/return_mean` | mean undiscounted return |
 | `rollout/turns_per_episode`, `rollout/tokens_per_turn` | lengths |
 | `rollout/valid_share` | share of commands that the environment understood and could carry out |
+| `rollout/repetition` | share of action tokens equal to the token before |
+| `outcome/*` | episodes by how they ended |
 | `episodes/*`, `tokens/*` | ledger of the update: asked, played, dropped by reason, trained |
 | `loss/policy`, `loss/value`, `loss/kl`, `loss/sft` | losses, averaged as the recipe says |
 | `policy/entropy`, `policy/clip_share`, `policy/approx_kl`, `policy/grad_norm` | nats; share; nats; before clipping |
+| `policy/steps` | optimizer steps of the update |
+| `policy/canary_gap` | abs(trainer - engine) log-prob, largest of some tokens, after the update |
 | `policy/sampler_gap_mean`, `policy/sampler_gap_max` | abs(trainer - sampler) log-prob, before the first step |
 | `kl/k1`, `kl/k3` | to the reference, in nats per action token |
-| `critic/explained_variance` | 1 - var(target - value) / var(target) |
+| `critic/explained_variance`, `critic/grad_norm` | 1 - var(target - value) / var(target); before clipping |
 | `episodes/bootstrap_clipped` | endings whose following prompt did not fit the model |
 | `advantage/mean`, `advantage/std` | over kept turns, after whitening |
 | `optim/lr_share` | learning rate as a share of its height |

@@ -1,33 +1,28 @@
 """The RL stage: collect, estimate, update, log, save."""
 
-import copy
-import logging
 import time
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
 
-import numpy as np
 import torch
 from torch import Tensor
-from transformers import PreTrainedModel
 
 from turngym.agents.language_model import LanguageModel
-from turngym.agents.load import load_model, policy_agent
+from turngym.agents.load import policy_agent
 from turngym.agents.policy import task_key
+from turngym.envs.pool import EnvRef
 from turngym.episode_file import EpisodeWriter
 from turngym.errors import InfraError
-from turngym.training.advantages.base import ADVANTAGES, Advantages, estimate, needs_critic
+from turngym.training.advantages.base import Advantages, estimate
 from turngym.training.batch import RolloutBatch, rollout_batch
-from turngym.training.checkpoint import Tensors, load_tensors
-from turngym.training.collect import TaskStream, collect, group_jobs, task_sources
-from turngym.training.forward import Critic, score_rows
-from turngym.training.guard import Signs, watch
+from turngym.training.collect import Collected, TaskStream, collect, group_jobs, task_sources
+from turngym.training.forward import score_rows
+from turngym.training.guard import watch
+from turngym.training.learner import Learner, canary, make_learner
 from turngym.training.ledger import Ledger
 from turngym.training.metrics import MetricValue
-from turngym.training.optimizers import OptimizerSet
+from turngym.training.rl_metrics import policy_metrics, rollout_metrics, signs_of
 from turngym.training.session import CHECKPOINTS, Session
 from turngym.training.settings import RlSettings
 from turngym.training.stage_end import Keeper
@@ -42,28 +37,8 @@ from turngym.training.update import (
 )
 from turngym.types import Episode
 
-logger = logging.getLogger(__name__)
-
-CANARY_TOLERANCE = 1e-3
-CANARY_TOKENS = 64
 SAMPLER_TOLERANCE = 1e-4
 """Largest difference at which the sampler's log-probs may stand for the trainer's (DEFINITIONS section 3)."""
-
-
-@dataclass(slots=True)
-class Learner:
-    """What learns in the stage, and what it is held against."""
-
-    policy: LanguageModel
-    optimizer: OptimizerSet
-    critic: Critic | None
-    critic_optimizer: OptimizerSet | None
-    reference: LanguageModel | None
-
-    def tensors(self) -> Tensors:
-        """What a checkpoint keeps of it."""
-        critic_states = self.critic_optimizer.state_dict() if self.critic_optimizer else []
-        return Tensors(self.optimizer.state_dict(), self.critic, critic_states)
 
 
 def run_rl(session: Session, settings: RlSettings) -> None:
@@ -79,20 +54,9 @@ def run_rl(session: Session, settings: RlSettings) -> None:
     saved_at = session.state.stage_updates
     writer = _episode_writer(session, settings)
     while session.state.stage_updates < settings.updates:
-        update, started = session.state.stage_updates, time.perf_counter()
-        ledger = Ledger()
-        tasks = stream.draw(update, settings.groups)
-        jobs = group_jobs(
-            tasks, group_size=settings.group_size, update=update, seed=session.seed, stage=settings.name
-        )
-        agent = policy_agent(
-            session.engine,
-            session.tokenizer,
-            session.agent_config(),
-            name="policy",
-            temperature=session.recipe.agent.temperature,
-        )
-        collected = collect(jobs, session.pool, agent, session.recipe.run, session.ceiling, ledger)
+        started, ledger = time.perf_counter(), Ledger()
+        tasks = stream.draw(session.state.stage_updates, settings.groups)
+        collected = _collect(session, settings, tasks, ledger)
         rollout_s = time.perf_counter() - started
         if writer is not None:
             for episode in collected.played:
@@ -113,7 +77,7 @@ def run_rl(session: Session, settings: RlSettings) -> None:
         if keeper.is_due(settings.updates):
             row |= keeper.measure()
         session.log(settings.name, row)
-        guard = watch(_signs(row, ledger), settings.guard, session.state.guard, str(last_good))
+        guard = watch(signs_of(row, ledger), settings.guard, session.state.guard, str(last_good))
         session.state = session.state.model_copy(update={"guard": guard})
         # While an alarm is on nothing is saved, so that the newest checkpoint stays the last good one.
         if not any(guard.values()) and session.state.stage_updates - saved_at >= settings.checkpoint_every:
@@ -123,28 +87,18 @@ def run_rl(session: Session, settings: RlSettings) -> None:
     keeper.finish()
 
 
-def make_learner(session: Session, settings: RlSettings) -> Learner:
-    """Policy, and critic and reference where the settings need them, as the state says or fresh."""
-    resumed: dict[str, Any] = {}
-    if session.state.stage_updates:
-        resumed = load_tensors(session.out / CHECKPOINTS / f"step-{session.state.step:08d}")
-    steps = settings.updates * settings.epochs * settings.minibatches
-    policy = LanguageModel.of(session.model)
-    optimizer = OptimizerSet(session.model, settings.optim, steps)
-    start = _start_model(session, settings)
-    critic, critic_optimizer = None, None
-    if needs_critic(ADVANTAGES[settings.advantage.name].function):
-        critic = Critic(cast(PreTrainedModel, copy.deepcopy(start.base_model)))
-        critic_optimizer = OptimizerSet(critic, settings.critic.optim, steps)
-        if resumed:
-            critic.load_state_dict(resumed["critic"])
-            critic_optimizer.load_state_dict(resumed["critic_optimizer"])
-    if resumed:
-        optimizer.load_state_dict(resumed["optimizer"])
-    reference = None
-    if settings.kl.name != "none":
-        reference = LanguageModel.of(copy.deepcopy(start).requires_grad_(False))
-    return Learner(policy, optimizer, critic, critic_optimizer, reference)
+def _collect(
+    session: Session, settings: RlSettings, tasks: Sequence[tuple[EnvRef, str]], ledger: Ledger
+) -> Collected:
+    update = session.state.stage_updates
+    jobs = group_jobs(
+        tasks, group_size=settings.group_size, update=update, seed=session.seed, stage=settings.name
+    )
+    config = session.agent_config()
+    agent = policy_agent(
+        session.engine, session.tokenizer, config, name="policy", temperature=config.temperature
+    )
+    return collect(jobs, session.pool, agent, session.recipe.run, session.ceiling, ledger)
 
 
 def train_on(
@@ -155,18 +109,17 @@ def train_on(
         return {}, None
     batch = rollout_batch(usable)
     temperature = session.recipe.agent.temperature
+
+    def scores_of(lm: LanguageModel) -> Tensor:
+        return score_rows(lm, batch.rows, temperature=temperature, tokens_per_batch=settings.tokens_per_batch)
+
     values, bootstrap = _values(learner, batch, settings)
-    old = reference = None
+    old = None
     if settings.old_log_probs == "sampler":
         old = batch.sampler_log_probs.float()
     elif settings.epochs * settings.minibatches > 1 or settings.kl.name == "reward":
-        old = score_rows(
-            learner.policy, batch.rows, temperature=temperature, tokens_per_batch=settings.tokens_per_batch
-        )
-    if learner.reference is not None:
-        reference = score_rows(
-            learner.reference, batch.rows, temperature=temperature, tokens_per_batch=settings.tokens_per_batch
-        )
+        old = scores_of(learner.policy)
+    reference = scores_of(learner.reference) if learner.reference is not None else None
     estimated = estimate_advantages(settings, batch, values, bootstrap.values, old, reference)
     kept = _count_kept(estimated, batch, ledger)
     advantages = whiten(settings, estimated.advantages, batch.mask & kept.unsqueeze(1))
@@ -175,9 +128,8 @@ def train_on(
         row["episodes/bootstrap_clipped"] = bootstrap.num_clipped
     if learner.critic is not None and estimated.value_targets is not None:
         row |= _critic_update(session, settings, learner, batch, estimated, values)
-    if not bool(kept.any()) or session.state.stage_updates < settings.critic.warmup_updates * (
-        learner.critic is not None
-    ):
+    warms_up = learner.critic is not None and session.state.stage_updates < settings.critic.warmup_updates
+    if warms_up or not bool(kept.any()):
         return row, batch
     columns = TokenColumns(
         advantages=advantages[batch.token_episode, batch.token_turn].float(),
@@ -185,7 +137,6 @@ def train_on(
         old=old,
         reference=reference,
     )
-    per_update = settings.epochs * settings.minibatches
     report = update_policy(
         learner.policy,
         batch,
@@ -193,12 +144,12 @@ def train_on(
         settings,
         learner.optimizer,
         temperature=temperature,
-        done=session.state.stage_updates * per_update,
         seed=session.seed,
         update=session.state.stage_updates,
     )
     check_sampler(report, settings)
-    row |= _policy_metrics(report, learner, session.state.stage_updates * per_update)
+    done = session.state.stage_updates * settings.epochs * settings.minibatches
+    row |= policy_metrics(report) | {"optim/lr_share": learner.optimizer.lr_share(done)}
     played = advantages[batch.mask & kept.unsqueeze(1)]
     row |= {"advantage/mean": float(played.mean()), "advantage/std": float(played.std(correction=0))}
     return row, batch
@@ -252,63 +203,6 @@ def whiten(settings: RlSettings, advantages: Tensor, mask: Tensor) -> Tensor:
     return torch.where(mask, scaled, 0.0)
 
 
-def canary(session: Session, learner: Learner, batch: RolloutBatch | None) -> dict[str, MetricValue]:
-    """Scores some tokens in trainer and engine after the weights changed.
-
-    Raises:
-        InfraError: they differ by more than the tolerance, so the engine plays with other weights.
-    """
-    if batch is None:
-        return {}
-    ids = [int(i) for i in batch.rows[0].token_ids[:CANARY_TOKENS]]
-    learner.policy.model.eval()
-    with torch.no_grad():
-        device = learner.policy.model.device
-        logits = learner.policy.model(input_ids=torch.tensor([ids], device=device), use_cache=False).logits[0]
-        wanted = torch.log_softmax(logits[:-1].float(), dim=-1)
-        wanted = wanted.gather(1, torch.tensor(ids[1:], device=device).unsqueeze(1)).squeeze(1)
-    gap = float((session.engine.score(ids) - wanted).abs().max())
-    if not gap <= CANARY_TOLERANCE:
-        raise InfraError(
-            f"After the weights changed, engine and trainer differ by {gap:.2g} in log-prob (tolerance "
-            f"{CANARY_TOLERANCE:g}): the engine plays with other weights. The run stopped; nothing was saved since."
-        )
-    return {"policy/canary_gap": gap}
-
-
-def rollout_metrics(episodes: Sequence[Episode]) -> dict[str, MetricValue]:
-    """How the episodes of an update went; infra failures are outside."""
-    counted = [episode for episode in episodes if episode.outcome != "infra"]
-    turns = [turn for episode in counted for turn in episode.turns]
-    tokens = sum(
-        int(np.sum([s.end - s.start for s in seg.spans if s.author == "policy"]))
-        for e in counted
-        for seg in e.segments
-    )
-    row: dict[str, MetricValue] = {
-        "rollout/success": sum(e.success for e in counted) / max(len(counted), 1),
-        "rollout/return_mean": sum(e.episode_return for e in counted) / max(len(counted), 1),
-        "rollout/turns_per_episode": len(turns) / max(len(counted), 1),
-        "rollout/tokens_per_turn": tokens / max(len(turns), 1),
-        "rollout/valid_share": sum(turn.valid for turn in turns) / max(len(turns), 1),
-        "rollout/repetition": _repetition(counted),
-    }
-    outcomes = Counter(episode.outcome for episode in episodes)
-    return row | {f"outcome/{outcome}": count for outcome, count in sorted(outcomes.items())}
-
-
-def _repetition(episodes: Sequence[Episode]) -> float:
-    """Share of action tokens equal to the token before them."""
-    same = total = 0
-    for segment in (segment for episode in episodes for segment in episode.segments):
-        ids = np.array(segment.token_ids)
-        for span in segment.spans:
-            if span.author == "policy" and span.start > 0:
-                same += int((ids[span.start : span.end] == ids[span.start - 1 : span.end - 1]).sum())
-                total += span.end - span.start
-    return same / max(total, 1)
-
-
 def _values(learner: Learner, batch: RolloutBatch, settings: RlSettings) -> tuple[Tensor, Bootstrap]:
     terminal = Bootstrap(torch.zeros(len(batch.episodes), dtype=torch.float64), 0)
     if learner.critic is None:
@@ -352,7 +246,6 @@ def _critic_update(
         mask,
         settings,
         optimizer,
-        done=session.state.stage_updates * settings.epochs * settings.minibatches,
         seed=session.seed,
         update=session.state.stage_updates,
     )
@@ -363,43 +256,6 @@ def _critic_update(
         "critic/grad_norm": report.grad_norm,
         "critic/explained_variance": 1 - missed / spread if spread > 0 else 0.0,
     }
-
-
-def _policy_metrics(report: PolicyReport, learner: Learner, done: int) -> dict[str, MetricValue]:
-    kl = {"kl/k1": report.kl_k1, "kl/k3": report.kl_k3}
-    return {name: value for name, value in kl.items() if value is not None} | {
-        "loss/policy": report.policy_loss,
-        "loss/kl": report.kl_loss,
-        "policy/entropy": report.entropy,
-        "policy/clip_share": report.clip_share,
-        "policy/approx_kl": report.approx_kl,
-        "policy/grad_norm": report.grad_norm,
-        "policy/sampler_gap_mean": report.sampler_gap_mean,
-        "policy/sampler_gap_max": report.sampler_gap_max,
-        "policy/steps": report.steps,
-        "optim/lr_share": learner.optimizer.lr_share(done),
-    }
-
-
-def _signs(row: dict[str, MetricValue], ledger: Ledger) -> Signs:
-    entropy, norm = row.get("policy/entropy"), row.get("policy/grad_norm")
-    return Signs(
-        trained_episodes=ledger.episodes["trained"],
-        success=float(row["rollout/success"]),
-        repetition=float(row["rollout/repetition"]),
-        entropy=None if entropy is None else float(entropy),
-        grad_norm=None if norm is None else float(norm),
-    )
-
-
-def _start_model(session: Session, settings: RlSettings) -> PreTrainedModel:
-    """The policy as the stage began, from its folder where the run was resumed inside the stage."""
-    start = session.out / settings.name / "start"
-    if session.state.stage_updates == 0:
-        session.save_weights(start, "the start of the stage")
-        return session.model
-    model, _ = load_model(start, device=session.recipe.run.device)
-    return model
 
 
 def _last_good(session: Session, settings: RlSettings) -> Path:

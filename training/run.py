@@ -1,7 +1,6 @@
 """A run: its folder, its stages one after the other, and how it goes on after a stop."""
 
 import logging
-import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,8 +27,9 @@ from turngym.training.checkpoint import (
 from turngym.training.collect import task_sources, validation_sources
 from turngym.training.demos import demonstrations
 from turngym.training.metrics import MetricsLog, MetricValue, read_metrics
-from turngym.training.recipe import load_recipe, load_saved, save_recipe
+from turngym.training.recipe import load_recipe
 from turngym.training.rl import run_rl
+from turngym.training.run_folder import FINISHED_FILE, claim_folder, copy_folder
 from turngym.training.session import CHECKPOINTS, Session
 from turngym.training.settings import (
     FolderModel,
@@ -45,9 +45,6 @@ from turngym.training.vocabulary import environment_words, episode_texts, sample
 from turngym.types import Episode
 
 logger = logging.getLogger(__name__)
-
-RECIPE_FILE = "recipe.yaml"
-FINISHED_FILE = "finished.json"
 
 OnRow = Callable[[Mapping[str, MetricValue]], None]
 OnProgress = Callable[[str, int, int], None]
@@ -101,7 +98,7 @@ def train(
     name = recipe if isinstance(recipe, str) else "run"
     part = f"-{only}" if only is not None else ""
     out = Path(resolved.run.out or f"runs/{Path(name).stem}{part}-seed{resolved.run.seed}")
-    if _claim_folder(out, resolved):
+    if claim_folder(out, resolved):
         logger.info("%s is finished already; nothing was done.", out)
         return Run(out, out / "final")
     _set_threads(resolved.run)
@@ -137,66 +134,6 @@ def _prepare_recipe(
     if not stages:
         raise ConfigError(f"This recipe has no {only} stage. `turngym train` runs all its stages.")
     return resolved.model_copy(update={"stages": stages})
-
-
-def _claim_folder(out: Path, recipe: Recipe) -> bool:
-    """Makes the run's folder, or finds that it holds this run; True when that is finished."""
-    saved = out / RECIPE_FILE
-    begun = out.is_dir() and any(entry.name != RECIPE_FILE for entry in out.iterdir())
-    if saved.is_file() and begun and recipe.run.resume == "auto":
-        old = load_saved(saved)
-        if _comparable(old) != _comparable(recipe):
-            raise ConfigError(
-                f"{out} holds a run of another recipe ({_first_difference(old, recipe)}). "
-                "Choose another folder with run.out=FOLDER, or start over with run.resume=never."
-            )
-        save_recipe(recipe, saved)
-        return (out / FINISHED_FILE).is_file()
-    if out.is_dir() and any(out.iterdir()):
-        if not saved.is_file():
-            raise ConfigError(
-                f"{out} exists and holds no run of turngym. Choose another folder with run.out=FOLDER."
-            )
-        _remove_run(out, saved)
-    out.mkdir(parents=True, exist_ok=True)
-    save_recipe(recipe, saved)
-    return False
-
-
-def _remove_run(out: Path, saved: Path) -> None:
-    """Removes what a run wrote, and nothing else that may lie in its folder."""
-    stages = [stage.settings.name for stage in load_saved(saved).stages]
-    for name in (CHECKPOINTS, "final", *stages):
-        shutil.rmtree(out / name, ignore_errors=True)
-    for name in (FINISHED_FILE, "metrics.jsonl", RECIPE_FILE):
-        (out / name).unlink(missing_ok=True)
-
-
-def _comparable(recipe: Recipe) -> dict[str, Any]:
-    """What must be equal for a run to go on; threads are compared with the checkpoint's."""
-    values = recipe.model_dump(mode="json")
-    values.pop("description")
-    for free in ("out", "resume", "keep_checkpoints", "threads"):
-        values["run"].pop(free)
-    return values
-
-
-def _first_difference(old: Recipe, new: Recipe) -> str:
-    before, after = _flat(_comparable(old)), _flat(_comparable(new))
-    for key in sorted(before.keys() | after.keys()):
-        if before.get(key) != after.get(key):
-            return f"{key}: {before.get(key)} there, {after.get(key)} asked"
-    return "no difference found"
-
-
-def _flat(value: Any, prefix: str = "") -> dict[str, Any]:
-    if isinstance(value, dict):
-        items = list(value.items())
-    elif isinstance(value, list):
-        items = [(str(i), item) for i, item in enumerate(value)]
-    else:
-        return {prefix: value}
-    return {k: v for key, item in items for k, v in _flat(item, f"{prefix}.{key}".strip(".")).items()}
 
 
 def _set_threads(run: RunSettings) -> None:
@@ -315,7 +252,7 @@ def _run_stages(session: Session, demos: dict[str, list[Episode]]) -> None:
         )
         session.save(Tensors())
     last = recipe.stages[-1].settings.name
-    _copy_folder(session.out / last / "final", session.out / "final")
+    copy_folder(session.out / last / "final", session.out / "final")
     (session.out / FINISHED_FILE).write_text("{}", encoding="utf-8")
 
 
@@ -328,11 +265,3 @@ def _run_stage(session: Session, stage: Stage, demos: dict[str, list[Episode]]) 
         run_sft(session, stage.sft, episodes)
     elif stage.rl is not None:
         run_rl(session, stage.rl)
-
-
-def _copy_folder(source: Path, target: Path) -> None:
-    beside = target.with_name(f"{target.name}.tmp")
-    shutil.rmtree(beside, ignore_errors=True)
-    shutil.copytree(source, beside)
-    shutil.rmtree(target, ignore_errors=True)
-    beside.rename(target)

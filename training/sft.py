@@ -5,6 +5,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 
 from turngym import seeding
@@ -19,6 +20,7 @@ from turngym.errors import CollapseError
 from turngym.training.batch import Row, micro_batches, row_of
 from turngym.training.checkpoint import Tensors, load_tensors
 from turngym.training.forward import token_scores
+from turngym.training.metrics import MetricValue
 from turngym.training.optimizers import OptimizerSet
 from turngym.training.session import CHECKPOINTS, Session
 from turngym.training.settings import SftSettings
@@ -53,7 +55,7 @@ def run_sft(session: Session, settings: SftSettings, episodes: Sequence[Episode]
             )
         session.advance()
         session.engine.load(None, session.state.step)
-        row: dict[str, float | int | str] = {
+        row: dict[str, MetricValue] = {
             "loss/sft": report.loss,
             "policy/grad_norm": report.grad_norm,
             "optim/lr_share": optimizer.lr_share(done),
@@ -119,13 +121,13 @@ class DemonstrationFeed:
         self._refs = [EnvRef.of(episode.env_id, **episode.env_kwargs) for episode in episodes]
         self._template = PlainTemplate(session.tokenizer)
         self._format = action_format(session.recipe.agent.action_format)
-        self._trained: tuple[Author, ...] = (
-            ("expert",) if settings.train_on == "expert" else ("expert", "noise")
-        )
         # Episodes from a file may have been written by a policy: those are imitated whole.
-        self._trained = (*self._trained, "policy")
+        self._trained: tuple[Author, ...] = ("expert", "policy")
+        if settings.train_on == "all":
+            self._trained = ("expert", "noise", "policy")
         self._envs: dict[str, TurnEnv] = {}
         self._block: tuple[int, list[list[int]]] = (-1, [])
+        self._order: tuple[int, np.ndarray] = (-1, np.arange(0))
 
     def rows(self, step: int) -> list[Row]:
         """The rows of an optimizer step."""
@@ -155,10 +157,9 @@ class DemonstrationFeed:
 
     def _draw(self, place: int, count: int) -> int:
         epoch, within = divmod(place, count)
-        if getattr(self, "_epoch", None) != epoch:
-            self._epoch = epoch
-            self._order = seeding.generator(*self._path, "order", epoch).permutation(count)
-        return int(self._order[within])
+        if self._order[0] != epoch:
+            self._order = (epoch, seeding.generator(*self._path, "order", epoch).permutation(count))
+        return int(self._order[1][within])
 
     def _augmented(self, index: int, progress: float, seed: int) -> Demonstration:
         demo = self._demos[index]

@@ -56,30 +56,27 @@ def update_policy(
     optimizer: OptimizerSet,
     *,
     temperature: float,
-    done: int,
     seed: int,
     update: int,
 ) -> PolicyReport:
     """Takes the policy's optimizer steps.
 
     Args:
-        done: optimizer steps taken before this update, for the schedule.
-        seed, update: name the order of the episodes in each pass.
+        seed, update: name the order of the episodes in each pass; the update's number in the stage also
+            places its steps in the schedule.
     """
     lm.model.train()
-    sums = _Sums()
-    slices = _row_slices(batch)
+    steps = _PolicySteps(lm, batch, columns, settings, temperature)
+    done = update * settings.epochs * settings.minibatches
     for epoch in range(settings.epochs):
         for part in episode_parts(columns, batch, settings.minibatches, seed, update, epoch):
-            norm = _policy_step(
-                lm, batch, columns, settings, optimizer, part, slices, temperature, done, sums
-            )
-            sums.grad_norm = norm if not norm <= sums.grad_norm else sums.grad_norm
+            steps.backward(part)
+            norm = optimizer.step(done + steps.taken)
+            steps.grad_norm = norm if not norm <= steps.grad_norm else steps.grad_norm
             if not math.isfinite(norm):
-                return sums.report()
-            done += 1
-            sums.steps += 1
-    return sums.report()
+                return steps.report()
+            steps.taken += 1
+    return steps.report()
 
 
 def episode_parts(
@@ -92,109 +89,104 @@ def episode_parts(
     return [set(part) for part in parts if part]
 
 
-class _Sums:
-    """Running sums over the steps of an update."""
+class _PolicySteps:
+    """The optimizer steps of an update: what they share, and running sums over them."""
 
-    def __init__(self) -> None:
-        self.policy = self.kl = self.entropy = self.clipped = self.approx_kl = 0.0
-        self.gap_sum = self.gap_max = self.grad_norm = 0.0
-        self.k1 = self.k3 = 0.0
-        self.has_reference = False
-        self.tokens = self.gap_tokens = self.steps = 0
+    def __init__(
+        self,
+        lm: LanguageModel,
+        batch: RolloutBatch,
+        columns: TokenColumns,
+        settings: RlSettings,
+        temperature: float,
+    ) -> None:
+        self._lm, self._batch, self._columns = lm, batch, columns
+        self._settings, self._temperature = settings, temperature
+        self._slices = _row_slices(batch)
+        self._policy = self._kl = self._entropy = self._clipped = self._approx_kl = 0.0
+        self._gap_sum = self._gap_max = self._k1 = self._k3 = 0.0
+        self._tokens = self._gap_tokens = 0
+        self.grad_norm = 0.0
+        self.taken = 0
+
+    def backward(self, part: set[int]) -> None:
+        """Gradients of one step over some episodes; averages are over the whole step, however it is cut."""
+        batch, settings = self._batch, self._settings
+        rows = [i for i, row in enumerate(batch.rows) if row.episode in part and row.action_mask.any()]
+        mask = torch.zeros(batch.num_tokens, dtype=torch.bool)
+        mask[self._places(rows)] = True
+        turn_ids = batch.token_episode * (batch.mask.shape[1] + 1) + batch.token_turn
+        weights = token_weights(
+            mask, turn_ids, batch.token_episode, average=settings.average, constant=settings.constant
+        ).float()
+        for micro in micro_batches([batch.rows[i] for i in rows], settings.tokens_per_batch):
+            chosen = [rows[i] for i in micro]
+            at = self._places(chosen)
+            self._micro_step(chosen, at, weights[at])
+
+    def _places(self, rows: Sequence[int]) -> Tensor:
+        """Where the action tokens of some rows stand in the per-token columns."""
+        return torch.cat([torch.arange(self._slices[i].start, self._slices[i].stop) for i in rows])
+
+    def _micro_step(self, chosen: Sequence[int], at: Tensor, weights: Tensor) -> None:
+        columns, settings = self._columns, self._settings
+        scores = token_scores(self._lm, [self._batch.rows[i] for i in chosen], temperature=self._temperature)
+        new, device = scores.log_probs, scores.log_probs.device
+        # With one optimizer step this forward is the one before the first step, so old equals new.
+        old = new.detach() if columns.old is None else columns.old[at].to(device)
+        weights = weights.to(device)
+        policy = clip_loss(
+            new,
+            old,
+            columns.advantages[at].to(device),
+            weights,
+            clip_low=settings.policy_loss.clip_low,
+            clip_high=settings.policy_loss.clip_high,
+        )
+        loss = policy.loss
+        if settings.entropy:
+            loss = loss - settings.entropy * (weights * scores.entropy).sum()
+        if settings.kl.name == "loss" and columns.reference is not None:
+            penalty = kl_loss(new, columns.reference[at].to(device), old, estimator=settings.kl.estimator)
+            kl = (weights * penalty).sum()
+            loss = loss + settings.kl.beta * kl
+            self._kl += float(kl.detach())
+        loss.backward()
+        self._policy += float(policy.loss.detach())
+        self._entropy += float(scores.entropy.detach().sum())
+        self._clipped += float(policy.num_clipped)
+        self._approx_kl += float(policy.approx_kl_sum)
+        self._tokens += len(at)
+        if self.taken == 0:
+            self._compare(new.detach().cpu().double(), at)
+
+    def _compare(self, new: Tensor, at: Tensor) -> None:
+        """Distances of the trainer's log-probs, before the first step, to the sampler's and the reference's."""
+        gap = (new - self._batch.sampler_log_probs[at]).abs()
+        self._gap_sum += float(gap.sum())
+        self._gap_max = max(self._gap_max, float(gap.max()))
+        self._gap_tokens += len(at)
+        if self._columns.reference is not None:
+            d = new - self._columns.reference[at].double()
+            self._k1 += float(d.sum())
+            self._k3 += float(((-d).exp() - 1 + d).sum())
 
     def report(self) -> PolicyReport:
-        tokens, steps = max(self.tokens, 1), max(self.steps, 1)
+        tokens, steps, gap_tokens = max(self._tokens, 1), max(self.taken, 1), max(self._gap_tokens, 1)
+        has_reference = self._columns.reference is not None and self._gap_tokens > 0
         return PolicyReport(
-            self.policy / steps,
-            self.kl / steps,
-            self.entropy / tokens,
-            self.clipped / tokens,
-            self.approx_kl / tokens,
-            self.grad_norm,
-            self.gap_sum / max(self.gap_tokens, 1),
-            self.gap_max,
-            self.k1 / max(self.gap_tokens, 1) if self.has_reference else None,
-            self.k3 / max(self.gap_tokens, 1) if self.has_reference else None,
-            self.steps,
+            policy_loss=self._policy / steps,
+            kl_loss=self._kl / steps,
+            entropy=self._entropy / tokens,
+            clip_share=self._clipped / tokens,
+            approx_kl=self._approx_kl / tokens,
+            grad_norm=self.grad_norm,
+            sampler_gap_mean=self._gap_sum / gap_tokens,
+            sampler_gap_max=self._gap_max,
+            kl_k1=self._k1 / gap_tokens if has_reference else None,
+            kl_k3=self._k3 / gap_tokens if has_reference else None,
+            steps=self.taken,
         )
-
-
-def _policy_step(
-    lm: LanguageModel,
-    batch: RolloutBatch,
-    columns: TokenColumns,
-    settings: RlSettings,
-    optimizer: OptimizerSet,
-    part: set[int],
-    slices: list[slice],
-    temperature: float,
-    done: int,
-    sums: _Sums,
-) -> float:
-    """One optimizer step over some episodes; averages are over the whole step, however it is cut."""
-    rows = [i for i, row in enumerate(batch.rows) if row.episode in part and row.action_mask.any()]
-    places = torch.cat([torch.arange(slices[i].start, slices[i].stop) for i in rows])
-    mask = torch.zeros(batch.num_tokens, dtype=torch.bool)
-    mask[places] = True
-    turn_ids = batch.token_episode * (batch.mask.shape[1] + 1) + batch.token_turn
-    weights = token_weights(
-        mask, turn_ids, batch.token_episode, average=settings.average, constant=settings.constant
-    ).float()
-    for micro in micro_batches([batch.rows[i] for i in rows], settings.tokens_per_batch):
-        chosen = [rows[i] for i in micro]
-        at = torch.cat([torch.arange(slices[i].start, slices[i].stop) for i in chosen])
-        _micro_step(lm, batch, columns, settings, chosen, at, weights[at], temperature, sums)
-    return optimizer.step(done)
-
-
-def _micro_step(
-    lm: LanguageModel,
-    batch: RolloutBatch,
-    columns: TokenColumns,
-    settings: RlSettings,
-    chosen: Sequence[int],
-    at: Tensor,
-    weights: Tensor,
-    temperature: float,
-    sums: _Sums,
-) -> None:
-    scores = token_scores(lm, [batch.rows[i] for i in chosen], temperature=temperature)
-    new, device = scores.log_probs, scores.log_probs.device
-    # With one optimizer step this forward is the one before the first step, so old equals new.
-    old = new.detach() if columns.old is None else columns.old[at].to(device)
-    weights = weights.to(device)
-    policy = clip_loss(
-        new,
-        old,
-        columns.advantages[at].to(device),
-        weights,
-        clip_low=settings.policy_loss.clip_low,
-        clip_high=settings.policy_loss.clip_high,
-    )
-    loss = policy.loss
-    if settings.entropy:
-        loss = loss - settings.entropy * (weights * scores.entropy).sum()
-    if settings.kl.name == "loss" and columns.reference is not None:
-        penalty = kl_loss(new, columns.reference[at].to(device), old, estimator=settings.kl.estimator)
-        kl = (weights * penalty).sum()
-        loss = loss + settings.kl.beta * kl
-        sums.kl += float(kl.detach())
-    loss.backward()
-    sums.policy += float(policy.loss.detach())
-    sums.entropy += float(scores.entropy.detach().sum())
-    sums.clipped += float(policy.num_clipped)
-    sums.approx_kl += float(policy.approx_kl_sum)
-    sums.tokens += len(at)
-    if sums.steps == 0:
-        gap = (new.detach().cpu().double() - batch.sampler_log_probs[at]).abs()
-        sums.gap_sum += float(gap.sum())
-        sums.gap_max = max(sums.gap_max, float(gap.max()))
-        sums.gap_tokens += len(at)
-        if columns.reference is not None:
-            d = new.detach().cpu().double() - columns.reference[at].double()
-            sums.has_reference = True
-            sums.k1 += float(d.sum())
-            sums.k3 += float(((-d).exp() - 1 + d).sum())
 
 
 def _row_slices(batch: RolloutBatch) -> list[slice]:
@@ -225,9 +217,8 @@ class Bootstrap:
     """Values after the last turn."""
 
     values: Tensor  # (N,) 0 where the episode ended for good
-    num_clipped: (
-        int  # episodes whose following prompt did not fit the model, read at the last token that does
-    )
+    # Episodes whose following prompt did not fit the model; V was read at the last token that does.
+    num_clipped: int
 
 
 @torch.no_grad()
@@ -264,21 +255,24 @@ def update_critic(
     settings: RlSettings,
     optimizer: OptimizerSet,
     *,
-    done: int,
     seed: int,
     update: int,
 ) -> CriticReport:
-    """Takes the critic's optimizer steps towards (N, T) targets where `target_mask` is True."""
+    """Takes the critic's optimizer steps towards (N, T) targets where `target_mask` is True.
+
+    Args:
+        seed, update: as in `update_policy`.
+    """
     critic.train()
+    done = update * settings.epochs * settings.minibatches
     total, norm, steps = 0.0, 0.0, 0
     for epoch in range(settings.epochs):
         order = seeding.generator(seed, "critic", update, epoch).permutation(len(batch.episodes))
         for place in range(settings.minibatches):
             part = {int(i) for i in order[place :: settings.minibatches]}
-            count = int(target_mask[sorted(part)].sum()) if part else 0
-            if not count:
+            if not part or not target_mask[sorted(part)].any():
                 continue
-            total += _critic_step(critic, batch, targets, target_mask, part, count, settings)
+            total += _critic_step(critic, batch, targets, target_mask, part, settings)
             norm = optimizer.step(done + steps)
             steps += 1
     return CriticReport(total / max(steps, 1), norm, steps)
@@ -290,10 +284,11 @@ def _critic_step(
     targets: Tensor,
     target_mask: Tensor,
     part: set[int],
-    count: int,
     settings: RlSettings,
 ) -> float:
+    """Gradients of one step over some episodes; the loss is averaged over the targets of all of them."""
     rows = [row for row in batch.rows if row.episode in part]
+    count = int(target_mask[sorted(part)].sum())
     total = 0.0
     for micro in micro_batches(rows, settings.tokens_per_batch):
         chosen = [rows[i] for i in micro]
@@ -302,14 +297,8 @@ def _critic_step(
             for row in chosen
         ]
         values = critic(chosen, [list(one.values()) for one in kept])
-        wanted = torch.tensor(
-            [
-                float(targets[row.episode, turn])
-                for row, one in zip(chosen, kept, strict=True)
-                for turn in one
-            ],
-            device=values.device,
-        )
+        keys = [(row.episode, turn) for row, one in zip(chosen, kept, strict=True) for turn in one]
+        wanted = torch.tensor([float(targets[key]) for key in keys], device=values.device)
         loss = value_loss(values, wanted, count=count)
         (settings.value_weight * loss).backward()
         total += float(loss.detach())

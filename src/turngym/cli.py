@@ -4,7 +4,6 @@ import inspect
 import logging
 import os
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,10 +13,10 @@ os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 import typer
 from rich.console import Console
 from rich.logging import RichHandler
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 from turngym.errors import ConfigError, TurngymError, UnknownNameError, suggest
+from turngym.reporter import TrainingReporter
 
 app = typer.Typer(
     name="turngym",
@@ -32,6 +31,7 @@ INTERRUPTED = 130
 console = Console()
 errors = Console(stderr=True, soft_wrap=True)
 
+RecipeName = Annotated[str, typer.Argument(help="Name of a bundled recipe, or a path.")]
 Overrides = Annotated[
     list[str] | None,
     typer.Argument(help="Settings as key=value, e.g. advantage=rloo run.seed=2.", metavar="[key=value]..."),
@@ -91,8 +91,9 @@ def list_command(
     ] = "",
 ) -> None:
     """List what there is: envs, suites, recipes, advantage, ..."""
-    rows = _listing(kind)
-    for name, summary in rows.items():
+    from turngym.catalog import entries, kinds
+
+    for name, summary in (entries(kind) if kind else kinds()).items():
         print(f"{name:28} {summary}".rstrip())
 
 
@@ -102,24 +103,26 @@ def help_command(
     name: Annotated[str, typer.Argument(help="Which one.")] = "",
 ) -> None:
     """Explain one thing: `help advantage rloo`, `help env Rooms-v0`, `help recipe`."""
+    from turngym.catalog import env_text, registries
+
     if kind in ("env", "envs"):
-        _help_env(name)
+        print(env_text(name))
     elif kind == "recipe":
         from turngym.training.settings import Recipe, RlSettings, SftSettings
 
         for title, model in (("Recipe", Recipe), ("Stage sft", SftSettings), ("Stage rl", RlSettings)):
             _print_settings(title, model)
     else:
-        registry = _registries().get(kind)
+        registry = registries().get(kind)
         if registry is None:
-            raise UnknownNameError(f"No kind {kind!r}. {suggest(kind, ['env', 'recipe', *_registries()])}")
+            raise UnknownNameError(f"No kind {kind!r}. {suggest(kind, ['env', 'recipe', *registries()])}")
         method = registry[name]
         print(inspect.getdoc(method.function) or method.summary)
         _print_settings(f"Settings of {name}", method.settings)
 
 
 @app.command()
-def recipe(name: Annotated[str, typer.Argument(help="Name of a bundled recipe, or a path.")]) -> None:
+def recipe(name: RecipeName) -> None:
     """Print a recipe, to be changed: `turngym recipe rooms-grpo > my.yaml`."""
     from turngym.training.recipe import recipe_text
 
@@ -149,19 +152,13 @@ def check(
 
 
 @app.command()
-def train(
-    recipe: Annotated[str, typer.Argument(help="Bundled recipe or path.")],
-    overrides: Overrides = None,
-) -> None:
+def train(recipe: RecipeName, overrides: Overrides = None) -> None:
     """Run a recipe, or go on with it where its folder holds an unfinished run."""
     _train(recipe, overrides, only=None)
 
 
 @app.command()
-def sft(
-    recipe: Annotated[str, typer.Argument(help="Bundled recipe or path.")],
-    overrides: Overrides = None,
-) -> None:
+def sft(recipe: RecipeName, overrides: Overrides = None) -> None:
     """Run only the SFT stages of a recipe."""
     _train(recipe, overrides, only="sft")
 
@@ -201,7 +198,7 @@ def bench(
 @app.command()
 def demo(
     seed: Annotated[int, typer.Option(help="Root of all chance.")] = 1,
-    out: Annotated[Path | None, typer.Option(help="Folder; default runs/demo.")] = None,
+    out: Annotated[Path, typer.Option(help="Folder of the runs and the report.")] = Path("runs/demo"),
     control: Annotated[
         bool, typer.Option(help="Also train SFT for as long as RL took, and on expert tokens only.")
     ] = False,
@@ -209,9 +206,7 @@ def demo(
     """Train a small agent by SFT, then RL, and measure the gain on held-out tasks."""
     from turngym.demo import run_demo
 
-    run_demo(
-        seed, out or Path("runs/demo"), control=control, console=console, reporter=TrainingReporter(console)
-    )
+    run_demo(seed, out, control=control, reporter=TrainingReporter(console))
 
 
 @app.command()
@@ -232,7 +227,7 @@ def sweep(
     if not all(number.strip().isdecimal() for number in numbers):
         raise ConfigError(f"--seeds {seeds!r}: give whole numbers parted by commas, as in 1,2,3.")
     options = SweepOptions(start, suite, tuple(int(number) for number in numbers), tuple(change or ()))
-    run_sweep(recipes, options, out, console=console, reporter=TrainingReporter(console))
+    run_sweep(recipes, options, out, reporter=TrainingReporter(console))
 
 
 def _train(recipe: str, overrides: list[str] | None, *, only: str | None) -> None:
@@ -249,58 +244,6 @@ def _train(recipe: str, overrides: list[str] | None, *, only: str | None) -> Non
     console.print(
         f"Done. Weights: {run.final}. Measure them: turngym bench SUITE --agent {run.out}", highlight=False
     )
-
-
-class TrainingReporter:
-    """Shows a run in the terminal: one line per update, a bar for long work."""
-
-    COLUMNS = (
-        ("success", "rollout/success", "{:.3f}"),
-        ("return", "rollout/return_mean", "{:.3f}"),
-        ("turns", "rollout/turns_per_episode", "{:.1f}"),
-        ("loss", "loss/sft", "{:.4f}"),
-        ("entropy", "policy/entropy", "{:.3f}"),
-        ("kl", "policy/approx_kl", "{:.4f}"),
-        ("grad", "policy/grad_norm", "{:.2f}"),
-        ("trained", "episodes/trained", "{}"),
-        ("greedy", "validation/greedy_success", "{:.3f}"),
-        ("sampled", "validation/sampled_success", "{:.3f}"),
-    )
-
-    def __init__(self, console: Console) -> None:
-        self._console = console
-        self._progress = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TimeRemainingColumn(),
-            console=console,
-            transient=True,
-        )
-        self._tasks: dict[str, Any] = {}
-
-    def __enter__(self) -> "TrainingReporter":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._tasks:
-            self._progress.stop()
-
-    def progress(self, what: str, done: int, total: int) -> None:
-        """Moves the bar of some long work."""
-        self._progress.start()
-        if what not in self._tasks:
-            self._tasks[what] = self._progress.add_task(what, total=total)
-        self._progress.update(self._tasks[what], completed=done, total=total)
-
-    def row(self, row: Mapping[str, float | int | str]) -> None:
-        """Prints the line of an update; of SFT's many steps, every tenth."""
-        if "loss/sft" in row and int(row["update"]) % 10 and "validation/greedy_success" not in row:
-            return
-        parts = [f"{row['stage']} {row['update']:>4}"]
-        parts += [f"{name} {form.format(row[key])}" for name, key, form in self.COLUMNS if key in row]
-        parts.append(f"{float(row['time/total_s']):.0f} s")
-        self._console.print("  ".join(parts), highlight=False, markup=False)
 
 
 def _write_results(path: Path, results: Any) -> None:
@@ -321,58 +264,6 @@ def _pairs(texts: list[str] | None) -> list[tuple[str, str]]:
             raise ConfigError(f"{text!r} is no setting. Write key=value, as in run.seed=2.")
         pairs.append((key, value))
     return pairs
-
-
-def _registries() -> dict[str, Any]:
-    import turngym.training.settings  # noqa: F401 - fills the registries
-    from turngym.config import REGISTRIES
-
-    return REGISTRIES
-
-
-def _listing(kind: str) -> dict[str, str]:
-    if kind in ("env", "envs"):
-        from turngym.envs.registration import env_ids
-
-        return {env_id: "" for env_id in env_ids()}
-    if kind in ("suite", "suites"):
-        from turngym.benchmarks.suite import load_suite, suite_names
-
-        return {name: load_suite(name).description for name in suite_names()}
-    if kind in ("recipe", "recipes"):
-        from turngym.config import parse_yaml
-        from turngym.training.recipe import recipe_names, recipe_text
-
-        loaded = {name: parse_yaml(recipe_text(name), source=name) for name in recipe_names()}
-        return {
-            name: " ".join(str(values.get("description", "")).split())[:90] for name, values in loaded.items()
-        }
-    registries = _registries()
-    if kind in registries:
-        return {name: registries[kind][name].summary for name in registries[kind].names()}
-    kinds = {
-        "envs": "environments",
-        "suites": "benchmarks",
-        "recipes": "runs",
-        **{k: "a choice in recipes" for k in registries},
-    }
-    if kind:
-        raise UnknownNameError(f"No kind {kind!r}. {suggest(kind, kinds)}")
-    return kinds
-
-
-def _help_env(name: str) -> None:
-    from turngym.envs.registration import find_spec
-
-    spec = find_spec(name)
-    entry = spec.entry_point
-    if isinstance(entry, str):
-        import importlib
-
-        module, _, attribute = entry.partition(":")
-        entry = getattr(importlib.import_module(module), attribute)
-    print(spec.id)
-    print(inspect.getdoc(entry) or "")
 
 
 def _print_settings(title: str, model: Any) -> None:

@@ -1,5 +1,6 @@
 """Several recipes over several seeds from one start, and the table that compares them."""
 
+import itertools
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,20 +11,20 @@ from rich.console import Console
 from rich.table import Table
 
 from turngym.benchmarks.report import BenchResult, improvement, read_result, write_result
-from turngym.benchmarks.run import bench
-from turngym.benchmarks.statistics import (
-    Improvement,
-    Interval,
-    compare_algorithms,
-    improvement_over_seeds,
-    success_interval,
-)
-from turngym.demo import Reporter
+from turngym.benchmarks.run import MODES, bench
+from turngym.benchmarks.statistics import compare_algorithms, improvement_over_seeds, success_interval
+from turngym.benchmarks.suite import load_suite
 from turngym.errors import ConfigError
+from turngym.reporter import TrainingReporter
 from turngym.training.recipe import load_recipe
 from turngym.training.run import Run, train
+from turngym.training.run_folder import FINISHED_FILE
 
-MODES = ("greedy", "sampled")
+START = "start"
+"""Name of the common start in the report, and of its runs' folders."""
+
+Results = dict[str, dict[int, dict[str, BenchResult]]]
+"""Recipe -> seed -> mode -> result."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,101 +45,97 @@ class SweepOptions:
 
 
 def run_sweep(
-    recipes: Sequence[str], options: SweepOptions, out: Path, *, console: Console, reporter: Reporter
+    recipes: Sequence[str], options: SweepOptions, out: Path, *, reporter: TrainingReporter
 ) -> dict[str, Any]:
     """Trains every recipe with every seed, measures, compares; writes `out/sweep.json`.
 
     What is finished already is not done again, so a stopped sweep goes on.
 
     Raises:
-        ConfigError: no recipe or seed, or one named twice.
+        ConfigError: no recipe or seed, one named twice, or a wrong recipe or suite; before anything is trained.
     """
-    if not recipes or not options.seeds:
-        raise ConfigError("A sweep needs at least one recipe and one seed, as in --seeds 1,2,3.")
-    if len(set(recipes)) < len(recipes) or len(set(options.seeds)) < len(options.seeds):
-        raise ConfigError("A recipe or a seed is named twice. Name each once.")
-    results: dict[str, dict[int, dict[str, BenchResult]]] = {}
+    _check(recipes, options)
+    results: Results = {}
     for seed in options.seeds:
         start = None
         if options.start:
-            start = _start(options, seed, out, reporter)
-            results.setdefault("start", {})[seed] = _measured(start, options.suite, console)
+            start = _train_start(options, seed, out, reporter)
+            results.setdefault(START, {})[seed] = _measured(start, options.suite, reporter.console)
         for recipe in recipes:
-            run = _run(recipe, options, seed, start, out, reporter)
-            results.setdefault(Path(recipe).stem, {})[seed] = _measured(run, options.suite, console)
+            run = _train_recipe(recipe, options, seed, start, out, reporter)
+            results.setdefault(_name(recipe), {})[seed] = _measured(run, options.suite, reporter.console)
     report = sweep_report(results, options)
     (out / "sweep.json").write_text(json.dumps(report, indent=1), encoding="utf-8")
-    _show(report, console)
-    console.print(f"Raw figures: {out / 'sweep.json'}", highlight=False)
+    _show(report, reporter.console)
+    reporter.console.print(f"Raw figures: {out / 'sweep.json'}", highlight=False)
     return report
 
 
-def sweep_report(
-    results: dict[str, dict[int, dict[str, BenchResult]]], options: SweepOptions
-) -> dict[str, Any]:
+def sweep_report(results: Results, options: SweepOptions) -> dict[str, Any]:
     """Success of each recipe over all seeds, its gain over the start, and recipes against each other."""
-    report: dict[str, Any] = {
+    recipes: dict[str, Any] = {}
+    for name, by_seed in results.items():
+        recipes[name] = {mode: _over_seeds([by_seed[seed][mode] for seed in options.seeds]) for mode in MODES}
+        if START in results and name != START:
+            for mode in MODES:
+                recipes[name][f"gain_{mode}"] = _gains(results[START], by_seed, options.seeds, mode)
+    pairs = list(itertools.combinations([name for name in results if name != START], 2))
+    return {
         "suite": options.suite,
         "start": options.start,
         "seeds": list(options.seeds),
         "overrides": list(options.overrides),
-        "recipes": {},
-        "against": [],
+        "recipes": recipes,
+        "against": [_against(results, first, second, mode) for mode in MODES for first, second in pairs],
     }
-    for name, by_seed in results.items():
-        entry = {mode: _over_seeds([by_seed[seed][mode] for seed in options.seeds]) for mode in MODES}
-        if "start" in results and name != "start":
-            for mode in MODES:
-                entry[f"gain_{mode}"] = _gains(results["start"], by_seed, options.seeds, mode)
-        report["recipes"][name] = entry
-    names = [name for name in results if name != "start"]
-    for mode in MODES:
-        for i, first in enumerate(names):
-            for second in names[i + 1 :]:
-                by_first = {seed: results[first][seed][mode].success for seed in options.seeds}
-                by_second = {seed: results[second][seed][mode].success for seed in options.seeds}
-                compared = compare_algorithms(by_first, by_second)
-                report["against"].append(
-                    {
-                        "mode": mode,
-                        "first": first,
-                        "second": second,
-                        "points": compared.points,
-                        "low": compared.low,
-                        "high": compared.high,
-                        "verdict": compared.verdict,
-                    }
-                )
-    return report
 
 
-def _start(options: SweepOptions, seed: int, out: Path, reporter: Reporter) -> Run:
-    recipe = load_recipe(options.start, run__seed=seed, run__out=str(out / f"start-seed{seed}"))
+def _check(recipes: Sequence[str], options: SweepOptions) -> None:
+    """Finds out before hours of work that something of the sweep is wrong."""
+    if not recipes or not options.seeds:
+        raise ConfigError("A sweep needs at least one recipe and one seed, as in --seeds 1,2,3.")
+    names = [_name(recipe) for recipe in recipes]
+    if len(set(names)) < len(names) or len(set(options.seeds)) < len(options.seeds):
+        raise ConfigError("A recipe or a seed is named twice. Name each once.")
+    if START in names:
+        raise ConfigError(f"A recipe of a sweep cannot be called {START!r}. Give its file another name.")
+    for recipe in recipes:
+        load_recipe(recipe, options.overrides)
+    if options.start:
+        load_recipe(options.start)
+    load_suite(options.suite)
+
+
+def _name(recipe: str) -> str:
+    """What a recipe is called in the report and in the names of its folders."""
+    return Path(recipe).stem
+
+
+def _train_start(options: SweepOptions, seed: int, out: Path, reporter: TrainingReporter) -> Run:
+    recipe = load_recipe(options.start, run__seed=seed, run__out=str(out / f"{START}-seed{seed}"))
     with reporter:
         return train(recipe, only="sft", on_row=reporter.row, on_progress=reporter.progress)
 
 
-def _run(
-    name: str, options: SweepOptions, seed: int, start: Run | None, out: Path, reporter: Reporter
+def _train_recipe(
+    name: str, options: SweepOptions, seed: int, start: Run | None, out: Path, reporter: TrainingReporter
 ) -> Run:
-    changes: dict[str, Any] = {"run__seed": seed, "run__out": str(out / f"{Path(name).stem}-seed{seed}")}
+    """One run of a recipe; with a start, its RL stages alone, from the start's weights."""
+    changes: dict[str, Any] = {"run__seed": seed, "run__out": str(out / f"{_name(name)}-seed{seed}")}
     if start is not None:
         changes["model"] = {"path": str(start.final)}
     recipe = load_recipe(name, options.overrides, **changes)
+    only = None if start is None else "rl"
     with reporter:
-        return train(
-            recipe,
-            only="rl" if start is not None else None,
-            on_row=reporter.row,
-            on_progress=reporter.progress,
-        )
+        return train(recipe, only=only, on_row=reporter.row, on_progress=reporter.progress)
 
 
 def _measured(run: Run, suite: str, console: Console) -> dict[str, BenchResult]:
-    """Results on the suite, from the run's folder where they lie there already."""
+    """Results on the suite, from the run's folder where they lie there already, later than the run's end."""
     stem = Path(suite).stem
-    paths = {mode: run.out / "bench" / f"{stem}-{mode}.json" for mode in MODES}
-    if not all(path.is_file() for path in paths.values()):
+    paths: dict[str, Path] = {mode: run.out / "bench" / f"{stem}-{mode}.json" for mode in MODES}
+    finished_ns = (run.out / FINISHED_FILE).stat().st_mtime_ns
+    if not all(path.is_file() and path.stat().st_mtime_ns >= finished_ns for path in paths.values()):
         for result in bench(suite, agent=str(run.final), console=console):
             write_result(result, paths[result.mode])
     return {mode: read_result(path) for mode, path in paths.items()}
@@ -149,7 +146,7 @@ def _over_seeds(results: Sequence[BenchResult]) -> dict[str, Any]:
     for result in results:
         for task, one in result.wins.items():
             wins.setdefault(task, []).extend(one)
-    interval: Interval = success_interval(wins, panel_hash=results[0].panel_hash)
+    interval = success_interval(wins, panel_hash=results[0].panel_hash)
     played = sum(len(one) for one in wins.values())
     return {
         "success": sum(sum(one) for one in wins.values()) / played,
@@ -167,10 +164,26 @@ def _gains(
     seeds: Sequence[int],
     mode: str,
 ) -> dict[str, Any]:
-    gains: list[Improvement] = [improvement(start[s][mode], end[s][mode]).improvement for s in seeds]
+    gains = [improvement(start[seed][mode], end[seed][mode]).improvement for seed in seeds]
     return {
         "by_seed": [{"points": gain.points, "low": gain.low, "high": gain.high} for gain in gains],
         "improves": improvement_over_seeds(gains).is_improvement,
+    }
+
+
+def _against(results: Results, first: str, second: str, mode: str) -> dict[str, Any]:
+    one, two = (
+        {seed: modes[mode].success for seed, modes in results[name].items()} for name in (first, second)
+    )
+    compared = compare_algorithms(one, two)
+    return {
+        "mode": mode,
+        "first": first,
+        "second": second,
+        "points": compared.points,
+        "low": compared.low,
+        "high": compared.high,
+        "verdict": compared.verdict,
     }
 
 

@@ -150,9 +150,7 @@ def step_of(
 ) -> tuple[list[Tensor], PolicyReport]:
     lm = LanguageModel.of(model or model_of())
     optimizer = Kept(lm.model)
-    report = update_policy(
-        lm, batch, columns, settings, optimizer, temperature=TEMPERATURE, done=0, seed=1, update=0
-    )
+    report = update_policy(lm, batch, columns, settings, optimizer, temperature=TEMPERATURE, seed=1, update=0)
     return optimizer.gradients, report
 
 
@@ -414,7 +412,7 @@ def test_the_critics_gradient_is_that_of_half_the_mean_square_over_targets(budge
     critic = critic_of()
     optimizer = Kept(critic)
     settings = settings_of(value_weight=0.5, tokens_per_batch=budget)
-    report = update_critic(critic, batch, targets, mask, settings, optimizer, done=0, seed=1, update=0)
+    report = update_critic(critic, batch, targets, mask, settings, optimizer, seed=1, update=0)
     twin = copy.deepcopy(critic_of())
     losses = []
     for i, episode in enumerate(batch.episodes):
@@ -444,7 +442,6 @@ def test_a_critic_without_targets_takes_no_step() -> None:
         torch.zeros_like(batch.mask),
         settings_of(),
         optimizer,
-        done=0,
         seed=1,
         update=0,
     )
