@@ -4,9 +4,9 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
-from pydantic import Field, ValidationError
+from pydantic import BaseModel, Field, RootModel, ValidationError
 from rich import box
 from rich.table import Table
 
@@ -16,6 +16,9 @@ from turngym.errors import ConfigError, FileFormatError
 from turngym.types import Outcome
 
 Mode = Literal["greedy", "sampled", "scripted"]
+
+
+ModelT = TypeVar("ModelT", bound=BaseModel)
 
 
 class TaskResult(Settings):
@@ -174,16 +177,7 @@ class ImprovementReport:
 
 def write_result(result: BenchResult, path: Path) -> None:
     """Writes the result as JSON, whole or not at all: beside the path first, then renamed."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        with beside.open("w", encoding="utf-8") as file:
-            file.write(result.model_dump_json(indent=2) + "\n")
-            file.flush()
-            os.fsync(file.fileno())
-        beside.replace(path)
-    finally:
-        beside.unlink(missing_ok=True)
+    _write_whole(result.model_dump_json(indent=2), path)
 
 
 def read_result(path: Path) -> BenchResult:
@@ -192,16 +186,49 @@ def read_result(path: Path) -> BenchResult:
     Raises:
         FileFormatError: the file cannot be read, or is no result.
     """
+    return _parsed(BenchResult, path)
+
+
+class BenchResults(RootModel[dict[Mode, BenchResult]]):
+    """All results of one `turngym bench`, by mode."""
+
+
+def write_results(results: Sequence[BenchResult], path: Path) -> None:
+    """Writes the results of one benchmark as one JSON object, mode -> result, whole or not at all."""
+    _write_whole(BenchResults({result.mode: result for result in results}).model_dump_json(indent=2), path)
+
+
+def read_results(path: Path) -> dict[Mode, BenchResult]:
+    """The results in a file that `write_results` wrote, by mode.
+
+    Raises:
+        FileFormatError: the file cannot be read, or holds no results.
+    """
+    return _parsed(BenchResults, path).root
+
+
+def _write_whole(text: str, path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    beside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
-        return BenchResult.model_validate_json(path.read_bytes())
+        with beside.open("w", encoding="utf-8") as file:
+            file.write(text + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+        beside.replace(path)
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+def _parsed(model: type[ModelT], path: Path) -> ModelT:
+    try:
+        return model.model_validate_json(path.read_bytes())
     except OSError as error:
         raise FileFormatError(
             f"Cannot read {path}: {error}. Give a result that `turngym bench` wrote."
         ) from error
     except ValidationError as error:
-        raise FileFormatError(
-            f"No benchmark result: {explain(BenchResult, error, source=str(path))}"
-        ) from error
+        raise FileFormatError(f"No benchmark result: {explain(model, error, source=str(path))}") from error
 
 
 def improvement(first: BenchResult, second: BenchResult) -> ImprovementReport:

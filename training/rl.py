@@ -2,7 +2,8 @@
 
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import torch
@@ -52,38 +53,39 @@ def run_rl(session: Session, settings: RlSettings) -> None:
     keeper = Keeper(session, settings.name)
     last_good = _last_good(session, settings)
     saved_at = session.state.stage_updates
-    writer = _episode_writer(session, settings)
-    while session.state.stage_updates < settings.updates:
-        started, ledger = time.perf_counter(), Ledger()
-        tasks = stream.draw(session.state.stage_updates, settings.groups)
-        collected = _collect(session, settings, tasks, ledger)
-        rollout_s = time.perf_counter() - started
-        if writer is not None:
-            for episode in collected.played:
-                writer.write(episode)
-        row, trained = train_on(session, settings, learner, collected.usable, ledger)
-        ledger.check()
-        keys = {task_key(env.env_id, task) for env, task in tasks} | set(session.state.trained_tasks)
-        session.advance(
-            cursors=stream.cursors, trained_tasks=sorted(keys), totals=_added(session.state.totals, ledger)
-        )
-        session.engine.load(None, session.state.step)
-        row |= canary(session, learner, trained)
-        row |= rollout_metrics(collected.played) | ledger.metrics()
-        row |= {
-            "time/rollout_s": round(rollout_s, 4),
-            "time/update_s": round(time.perf_counter() - started - rollout_s, 4),
-        }
-        if keeper.is_due(settings.updates):
-            row |= keeper.measure()
-        session.log(settings.name, row)
-        guard = watch(signs_of(row, ledger), settings.guard, session.state.guard, str(last_good))
-        session.state = session.state.model_copy(update={"guard": guard})
-        # While an alarm is on nothing is saved, so that the newest checkpoint stays the last good one.
-        if not any(guard.values()) and session.state.stage_updates - saved_at >= settings.checkpoint_every:
-            last_good, saved_at = session.save(learner.tensors()), session.state.stage_updates
-    if writer is not None:
-        writer.close()
+    with _saved_episodes(session, settings) as save:
+        while session.state.stage_updates < settings.updates:
+            started, ledger = time.perf_counter(), Ledger()
+            tasks = stream.draw(session.state.stage_updates, settings.groups)
+            collected = _collect(session, settings, tasks, ledger)
+            rollout_s = time.perf_counter() - started
+            save(collected.played)
+            row, trained = train_on(session, settings, learner, collected.usable, ledger)
+            ledger.check()
+            keys = {task_key(env.env_id, task) for env, task in tasks} | set(session.state.trained_tasks)
+            session.advance(
+                cursors=stream.cursors,
+                trained_tasks=sorted(keys),
+                totals=_added(session.state.totals, ledger),
+            )
+            session.engine.load(None, session.state.step)
+            row |= canary(session, learner, trained)
+            row |= rollout_metrics(collected.played) | ledger.metrics()
+            row |= {
+                "time/rollout_s": round(rollout_s, 4),
+                "time/update_s": round(time.perf_counter() - started - rollout_s, 4),
+            }
+            if keeper.is_due(settings.updates):
+                row |= keeper.measure()
+            session.log(settings.name, row)
+            guard = watch(signs_of(row, ledger), settings.guard, session.state.guard, str(last_good))
+            session.state = session.state.model_copy(update={"guard": guard})
+            # While an alarm is on nothing is saved, so that the newest checkpoint stays the last good one.
+            if (
+                not any(guard.values())
+                and session.state.stage_updates - saved_at >= settings.checkpoint_every
+            ):
+                last_good, saved_at = session.save(learner.tensors()), session.state.stage_updates
     keeper.finish()
 
 
@@ -265,16 +267,24 @@ def _last_good(session: Session, settings: RlSettings) -> Path:
     return session.out / CHECKPOINTS / f"step-{session.state.step:08d}"
 
 
-def _episode_writer(session: Session, settings: RlSettings) -> EpisodeWriter | None:
-    """The stage's episode file, cut back to the updates that the checkpoint knows."""
+@contextmanager
+def _saved_episodes(session: Session, settings: RlSettings) -> Iterator[Callable[[Iterable[Episode]], None]]:
+    """Appends to the stage's episode file, cut back to the updates that the checkpoint knows."""
     if not settings.save_episodes:
-        return None
+        yield lambda episodes: None
+        return
     path = session.out / settings.name / "episodes.jsonl"
     if path.exists():
         known = session.state.stage_updates * settings.groups * settings.group_size
         lines = path.read_bytes().splitlines(keepends=True)[:known]
         path.write_bytes(b"".join(lines))
-    return EpisodeWriter(path)
+    with EpisodeWriter(path) as writer:
+
+        def save(episodes: Iterable[Episode]) -> None:
+            for episode in episodes:
+                writer.write(episode)
+
+        yield save
 
 
 def _added(totals: dict[str, dict[str, int]], ledger: Ledger) -> dict[str, dict[str, int]]:

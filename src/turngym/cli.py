@@ -167,7 +167,7 @@ def sft(recipe: RecipeName, overrides: Overrides = None) -> None:
 def bench(
     suite: Annotated[str, typer.Argument(help="Suite by name or path; `turngym list suites`.")],
     agent: Annotated[str, typer.Option(help="expert, random, or a checkpoint folder.")],
-    json: Annotated[Path | None, typer.Option(help="Write the results to this file, one per mode.")] = None,
+    json: Annotated[Path | None, typer.Option(help="Write the results to this file, by mode.")] = None,
     seed: Annotated[int, typer.Option(help="Root of all chance.")] = 0,
     repeats: Annotated[int | None, typer.Option(help="Sampled episodes per task.")] = None,
     episodes: Annotated[Path | None, typer.Option(help="Write the episodes to this file.")] = None,
@@ -178,7 +178,7 @@ def bench(
 ) -> None:
     """Measure an agent on a suite, greedily and sampled."""
     from turngym.agents.load import is_scripted
-    from turngym.benchmarks.report import result_table
+    from turngym.benchmarks.report import result_table, write_results
     from turngym.benchmarks.run import BenchOptions
     from turngym.benchmarks.run import bench as run_bench
 
@@ -192,7 +192,7 @@ def bench(
     results = run_bench(suite, agent=agent, console=console, options=options)
     console.print(result_table(results))
     if json is not None:
-        _write_results(json, results)
+        write_results(results, json)
 
 
 @app.command()
@@ -244,16 +244,6 @@ def _train(recipe: str, overrides: list[str] | None, *, only: str | None) -> Non
     console.print(
         f"Done. Weights: {run.final}. Measure them: turngym bench SUITE --agent {run.out}", highlight=False
     )
-
-
-def _write_results(path: Path, results: Any) -> None:
-    from turngym.benchmarks.report import write_result
-
-    if len(results) == 1:
-        write_result(results[0], path)
-        return
-    for result in results:
-        write_result(result, path.with_name(f"{path.stem}-{result.mode}{path.suffix or '.json'}"))
 
 
 def _pairs(texts: list[str] | None) -> list[tuple[str, str]]:

@@ -81,6 +81,7 @@ def _draw_curves(axis: Any, rows: Sequence[Row]) -> None:
             axis.axvline(second, color="#c8ccd1", linewidth=1, linestyle="--")
             axis.text(second, 2, f" {str(row['stage']).upper()} begins", color="#6b7280", fontsize=8)
     axis.set(xlabel="seconds of training", ylabel="success (%)", ylim=(0, 102))
+    axis.set_xlim(left=0)
     if axis.lines:
         axis.legend(frameon=False, fontsize=8, loc="lower right")
 

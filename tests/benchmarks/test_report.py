@@ -14,8 +14,10 @@ from turngym.benchmarks.report import (
     improvement,
     improvement_table,
     read_result,
+    read_results,
     result_table,
     write_result,
+    write_results,
 )
 from turngym.benchmarks.score import Played, score
 from turngym.benchmarks.suite import Panel
@@ -138,3 +140,12 @@ def test_tables_show_figures_failures_and_warnings(make_result: MakeResult) -> N
     shown = text_of(improvement_table([improvement(make_result("sft", *["lost"] * 8), second)]))
     assert "+100.0" in shown
     assert "better" in shown
+
+
+def test_the_results_of_all_modes_share_one_file(make_result: MakeResult, tmp_path: Path) -> None:
+    result = make_result("one", "won", "lost")
+    write_results([result], tmp_path / "new" / "all.json")
+    assert read_results(tmp_path / "new" / "all.json") == {result.mode: result}
+    (tmp_path / "bad.json").write_text('{"greedy": {}}', encoding="utf-8")
+    with pytest.raises(FileFormatError, match="No benchmark result"):
+        read_results(tmp_path / "bad.json")
