@@ -2,7 +2,7 @@
 
 import itertools
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -201,9 +201,17 @@ def _show(report: dict[str, Any], console: Console) -> None:
     for row in report["against"]:
         console.print(
             f"{row['mode']}: {row['second']} - {row['first']} = {row['points']:+.1f} points "
-            f"({row['low']:+.1f} to {row['high']:+.1f}): {row['verdict']}.",
+            f"({row['low']:+.1f} to {row['high']:+.1f}): {_verdict(row)}.",
             highlight=False,
         )
+
+
+def _verdict(row: Mapping[str, Any]) -> str:
+    """The verdict with the winner's name."""
+    for place in ("first", "second"):
+        if row["verdict"] == f"{place} is better":
+            return f"{row[place]} is better"
+    return str(row["verdict"])
 
 
 def _figure(entry: dict[str, Any]) -> str:
