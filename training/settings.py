@@ -419,6 +419,15 @@ class Recipe(Settings):
         return value
 
     @model_validator(mode="after")
+    def _context_fits(self) -> "Recipe":
+        if isinstance(self.model, TinyModel) and self.agent.max_context > self.model.positions:
+            raise ValueError(
+                f"agent.max_context = {self.agent.max_context} exceeds model.positions = {self.model.positions}; "
+                "lower the first or raise the second"
+            )
+        return self
+
+    @model_validator(mode="after")
     def _stage_names(self) -> "Recipe":
         names = [stage.settings.name for stage in self.stages]
         for name in names:

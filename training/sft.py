@@ -1,5 +1,6 @@
 """The SFT stage: imitate demonstrations, rendered exactly as a rollout renders them."""
 
+import logging
 import math
 import time
 from collections.abc import Sequence
@@ -16,7 +17,7 @@ from turngym.agents.policy import task_key
 from turngym.agents.rendering import demonstration_of, render_demonstration
 from turngym.envs.base import TurnEnv
 from turngym.envs.pool import EnvRef
-from turngym.errors import CollapseError
+from turngym.errors import CollapseError, ConfigError
 from turngym.training.batch import Row, micro_batches, row_of
 from turngym.training.checkpoint import Tensors, load_tensors
 from turngym.training.forward import token_scores
@@ -26,6 +27,8 @@ from turngym.training.session import CHECKPOINTS, Session
 from turngym.training.settings import SftSettings
 from turngym.training.stage_end import Keeper
 from turngym.types import Author, Demonstration, Episode
+
+logger = logging.getLogger(__name__)
 
 
 def run_sft(session: Session, settings: SftSettings, episodes: Sequence[Episode]) -> None:
@@ -44,7 +47,8 @@ def run_sft(session: Session, settings: SftSettings, episodes: Sequence[Episode]
     while session.state.stage_updates < settings.steps:
         started = time.perf_counter()
         done = session.state.stage_updates
-        rows = feed.rows(done)
+        drawn = feed.rows(done)
+        rows = rows_that_fit(drawn, session.recipe.agent.max_context, settings.name)
         report = sft_step(lm, rows, optimizer, done, settings.tokens_per_batch)
         if not math.isfinite(report.grad_norm):
             # No step was taken, so these weights are the last good ones.
@@ -60,6 +64,7 @@ def run_sft(session: Session, settings: SftSettings, episodes: Sequence[Episode]
             "policy/grad_norm": report.grad_norm,
             "optim/lr_share": optimizer.lr_share(done),
             "tokens/trained": report.num_tokens,
+            "episodes/dropped_too_long": len(drawn) - len(rows),
             "time/update_s": round(time.perf_counter() - started, 4),
         }
         if keeper.is_due(settings.steps):
@@ -68,6 +73,24 @@ def run_sft(session: Session, settings: SftSettings, episodes: Sequence[Episode]
         if settings.checkpoint_every and session.state.stage_updates % settings.checkpoint_every == 0:
             session.save(Tensors(optimizer.state_dict()))
     keeper.finish()
+
+
+def rows_that_fit(rows: Sequence[Row], max_context: int, stage: str) -> list[Row]:
+    """The rows that an episode of the agent could hold; what is left out is counted in the metrics.
+
+    Raises:
+        ConfigError: none of them fits.
+    """
+    kept = [row for row in rows if len(row) <= max_context]
+    if not kept:
+        shortest = min(len(row) for row in rows)
+        raise ConfigError(
+            f"{stage}: every demonstration of a step is longer than agent.max_context={max_context} (the shortest has "
+            f"{shortest} tokens). Raise agent.max_context and model.positions, or choose shorter tasks."
+        )
+    if len(kept) < len(rows):
+        logger.warning("%d demonstrations exceed agent.max_context and were left out.", len(rows) - len(kept))
+    return kept
 
 
 @dataclass(frozen=True, slots=True)
