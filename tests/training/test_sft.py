@@ -110,7 +110,7 @@ def test_text_adds_its_weighted_loss_and_nothing_to_the_denominator(lm: Language
         table = torch.log_softmax(lm.model(input_ids=ids).logits[0], dim=-1)
         for span in one.spans:
             for place in range(max(span.start, 1), span.end) if span.author == "env" else ():
-                (-0.3 * table[place - 1, one.token_ids[place]] / count).backward(retain_graph=True)  # type: ignore[no-untyped-call]
+                (-0.3 * table[place - 1, one.token_ids[place]] / count).backward(retain_graph=True)
     text = torch.cat([p.grad.flatten() for p in lm.model.parameters() if p.grad is not None]).double()
     torch.testing.assert_close(with_text.gradient - plain.gradient, text, rtol=1e-4, atol=1e-6)
 
