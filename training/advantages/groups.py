@@ -1,7 +1,11 @@
 """What the group estimators share: returns, peers that ended earlier, groups that teach nothing."""
 
+from typing import Literal
+
 import torch
 from torch import Tensor
+
+from turngym.training.advantages.base import Advantages
 
 FLAT = 1e-6
 """Largest |advantage| of a group, before scaling, under which it counts as flat (DEFINITIONS section 4)."""
@@ -15,6 +19,21 @@ def returns_to_go(rewards: Tensor, mask: Tensor, gamma: float) -> Tensor:
         running = torch.where(mask[:, t], rewards[:, t] + gamma * running, running)
         out[:, t] = torch.where(mask[:, t], running, 0.0)
     return out
+
+
+def credited_returns(
+    rewards: Tensor, mask: Tensor, gamma: float, credit: Literal["turn", "episode"]
+) -> Tensor:
+    """(N, T) what a group's members are compared by: H(t) for turn credit, G(0) at every t for episode credit."""
+    returns = returns_to_go(rewards, mask, gamma)
+    return held(returns, mask) if credit == "turn" else returns[:, :1].expand_as(returns)
+
+
+def judged(advantages: Tensor, centred: Tensor, mask: Tensor, group: Tensor) -> Advantages:
+    """Advantages, with the episodes left out whose group teaches nothing by its `centred`, unscaled numbers."""
+    reasons = not_kept(centred, mask, group)
+    kept = ~(reasons["group_of_one"] | reasons["flat_group"])
+    return Advantages(torch.where(mask, advantages, 0.0), kept=kept, reasons=reasons)
 
 
 def held(returns: Tensor, mask: Tensor) -> Tensor:

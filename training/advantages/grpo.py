@@ -2,19 +2,11 @@
 
 from typing import Literal
 
-import torch
 from pydantic import model_validator
 from torch import Tensor
 
 from turngym.training.advantages.base import Advantages, AdvantageSettings, register_advantage
-from turngym.training.advantages.groups import (
-    group_sizes,
-    group_sums,
-    held,
-    not_kept,
-    returns_to_go,
-    spread,
-)
+from turngym.training.advantages.groups import credited_returns, group_sizes, group_sums, judged, spread
 
 
 class GrpoSettings(AdvantageSettings):
@@ -60,13 +52,10 @@ def grpo(
 
     Source: Shao et al. 2024, arXiv:2402.03300, section 4.1; turn credit by DEFINITIONS section 4.
     """
-    returns = returns_to_go(rewards, mask, gamma)
-    numbers = held(returns, mask) if credit == "turn" else returns[:, :1].expand_as(returns)
+    numbers = credited_returns(rewards, mask, gamma, credit)
     centred = numbers - group_sums(numbers, group) / group_sizes(group).unsqueeze(1)
-    reasons = not_kept(centred, mask, group)
     scaled = centred / (spread(numbers, group) + 1e-6) if scale_by_std else centred
-    kept = ~(reasons["group_of_one"] | reasons["flat_group"])
-    return Advantages(torch.where(mask, scaled, 0.0), kept=kept, reasons=reasons)
+    return judged(scaled, centred, mask, group)
 
 
 register_advantage("grpo", GrpoSettings, grpo)

@@ -2,18 +2,10 @@
 
 from typing import Literal
 
-import torch
 from torch import Tensor
 
 from turngym.training.advantages.base import Advantages, AdvantageSettings, register_advantage
-from turngym.training.advantages.groups import (
-    group_sizes,
-    group_sums,
-    held,
-    not_kept,
-    returns_to_go,
-    spread,
-)
+from turngym.training.advantages.groups import credited_returns, group_sizes, group_sums, judged, spread
 
 
 class RlooSettings(AdvantageSettings):
@@ -52,15 +44,11 @@ def rloo(
     Source: Kool et al. 2019, and Ahmadian et al. 2024, arXiv:2402.14740, eq. 8; turn credit by DEFINITIONS
     section 4.
     """
-    returns = returns_to_go(rewards, mask, gamma)
-    numbers = held(returns, mask) if credit == "turn" else returns[:, :1].expand_as(returns)
+    numbers = credited_returns(rewards, mask, gamma, credit)
     others = (group_sizes(group) - 1).clamp(min=1).unsqueeze(1)
     centred = numbers - (group_sums(numbers, group) - numbers) / others
-    reasons = not_kept(centred, mask, group)
-    if scale_by_std:
-        centred = centred / (spread(centred, group) + 1e-6)
-    kept = ~(reasons["group_of_one"] | reasons["flat_group"])
-    return Advantages(torch.where(mask, centred, 0.0), kept=kept, reasons=reasons)
+    scaled = centred / (spread(centred, group) + 1e-6) if scale_by_std else centred
+    return judged(scaled, centred, mask, group)
 
 
 register_advantage("rloo", RlooSettings, rloo)
