@@ -14,7 +14,7 @@ from turngym.envs.textworld.progress import Progress
 from turngym.envs.textworld.tasks import splits_of
 from turngym.envs.textworld.text import named_option, read_intro, read_reply
 from turngym.envs.textworld.vocabulary import all_words
-from turngym.envs.textworld.wording import rename, reword
+from turngym.envs.textworld.wording import outline, rename, reword
 from turngym.errors import ConfigError, TaskError
 from turngym.types import Demonstration, JsonValue, Turn
 
@@ -52,7 +52,7 @@ class TextWorldEnv(TurnEnv):
     compound_pattern = COMPOUND
     max_command_chars = MAX_COMMAND_CHARS
     command_words = COMMAND_WORDS
-    augmentations: ClassVar[tuple[str, ...]] = ("reword", "rename", "rename_wide")
+    augmentations: ClassVar[tuple[str, ...]] = ("outline", "reword", "rename", "rename_wide")
 
     def __init__(
         self,
@@ -163,12 +163,14 @@ class TextWorldEnv(TurnEnv):
         """The demonstration in other words.
 
         Args:
-            name: "reword" tells the objective in other words that reveal the same names. "rename" gives the game's
+            name: "outline" leaves goal and walkthrough alone, with empty observations. "reword" tells the objective in other words that reveal the same names. "rename" gives the game's
                 things and rooms other names, word by word, out of the names of training games; "rename_wide" out of
                 all names that TextWorld has. To use both, reword first: a renamed objective is not recognized.
             demo: a demonstration in one of this environment's games.
             rng: where the choice comes from.
         """
+        if name == "outline":
+            return outline(demo)
         if name == "reword":
             return reword(demo, rng)
         if name in ("rename", "rename_wide"):

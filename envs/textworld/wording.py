@@ -1,6 +1,6 @@
-"""Demonstrations in other words: the objective told differently, or things and rooms renamed.
+"""Demonstrations in other words: the objective told differently, things and rooms renamed, or the goal's outline alone.
 
-Both work on text alone and need the game's card only, so they never start a game.
+All work on text alone and need the game's card only, so they never start a game.
 """
 
 import re
@@ -10,7 +10,9 @@ from functools import lru_cache
 
 import numpy as np
 
+from turngym.envs.honesty import Seen
 from turngym.envs.textworld.games import Card, load_card
+from turngym.envs.textworld.language import COMMAND_WORDS
 from turngym.envs.textworld.levels import parse_task
 from turngym.envs.textworld.survey_table import narrow_words
 from turngym.envs.textworld.vocabulary import FIXED_WORDS, name_words
@@ -34,6 +36,21 @@ def reword(demo: Demonstration, rng: np.random.Generator) -> Demonstration:
         # The command "goal" prints it.
         observations=tuple(text.replace(card.objective, objective) for text in demo.observations),
     )
+
+
+def outline(demo: Demonstration) -> Demonstration:
+    """The goal and the whole walkthrough, with empty observations: a third of the tokens, for the first steps.
+
+    Where the walkthrough uses a word that the goal does not show, an expert without observations would guess, so
+    such a demonstration is unchanged.
+    """
+    card = load_card(*parse_task(demo.task))
+    shown = Seen()
+    shown.add(demo.instructions)
+    if any(shown.unseen(command, COMMAND_WORDS) for command in card.walkthrough):
+        return demo
+    count = len(card.walkthrough)
+    return replace(demo, observations=("",) * count, commands=card.walkthrough, authors=("expert",) * count)
 
 
 def rename(demo: Demonstration, rng: np.random.Generator, *, wide: bool) -> Demonstration:

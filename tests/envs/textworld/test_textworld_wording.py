@@ -74,11 +74,34 @@ def test_articles_follow_the_new_word(env: TextWorldEnv) -> None:
         assert other.instructions.endswith("in an attic") and other.observations[0].startswith("a type a ")
 
 
+def test_an_outline_is_goal_and_walkthrough(env: TextWorldEnv, demo: Demonstration) -> None:
+    other = env.augment("outline", demo, np.random.default_rng(0))
+    walkthrough = load_card(Level(2, 3, 4), 1).walkthrough
+    assert (
+        (other.instructions, other.commands)
+        == (demo.instructions, walkthrough)
+        == (
+            demo.instructions,
+            demo.commands[1:],
+        )
+    )
+    assert other.observations == ("",) * 4 and other.authors == ("expert",) * 4
+
+
+def test_an_outline_never_names_what_the_goal_hides(env: TextWorldEnv) -> None:
+    # "Unlock the box": with which key, only the inventory tells.
+    task = "custom/w2-o3-q4/20003"
+    observation, info = env.reset(seed=0, options={"task": task})
+    assert "keycard" in env.plan()[0] and "keycard" not in info["instructions"]
+    demo = Demonstration(task, info["instructions"], (observation,), ("inventory",), ("expert",))
+    assert env.augment("outline", demo, np.random.default_rng(0)) == demo
+
+
 def test_augmenting_is_pure(env: TextWorldEnv, demo: Demonstration) -> None:
     for name in env.augmentations:
         first, second = (env.augment(name, demo, np.random.default_rng(5)) for _ in range(2))
         assert first == second != demo
-        assert (first.task, first.authors) == (demo.task, demo.authors)
+        assert first.task == demo.task and len(first.authors) == len(first.commands)
     with pytest.raises(ConfigError, match="rename_wide"):
         env.augment("shout", demo, np.random.default_rng(0))
 
