@@ -23,6 +23,7 @@ def play(
     episodes: int | None = None,
     seed: int = 0,
     greedy: bool = False,
+    workers: int = 0,
 ) -> list[Episode]:
     """Episodes that an agent plays, in the order of the tasks.
 
@@ -33,6 +34,7 @@ def play(
         episodes: how many; past the last task the first comes again, with another seed. None plays listed
             tasks once each, and one task of a split.
         greedy: a model plays its most likely tokens; otherwise it samples.
+        workers: worker processes of the environment; 0 runs it inline.
 
     Raises:
         UnknownEnvError, TaskError: no environment or task of that name.
@@ -40,14 +42,14 @@ def play(
     """
     ref = EnvRef.of(env)
     chosen, count = _chosen(ref, "train" if tasks is None else tasks, episodes)
-    player = load_agent(agent, greedy=greedy) if isinstance(agent, str) else agent
     jobs = []
     for number in range(count):
         task = chosen[number % len(chosen)]
         own_seed = seeding.integer(seed, "play", task, number)
         jobs.append(Job(number=number, group=number % len(chosen), env=ref, task=task, seed=own_seed))
-    pool = make_pool()
+    pool = make_pool(workers=workers, envs=[ref])  # Workers start while the agent is loaded.
     try:
+        player = load_agent(agent, greedy=greedy) if isinstance(agent, str) else agent
         return play_jobs(jobs, pool=pool, agent=player)
     finally:
         pool.close()

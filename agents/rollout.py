@@ -206,10 +206,10 @@ def _end(now: _Playing, pool: EnvPool, agent: Agent, outcome: Outcome, error: st
 
 
 def _fail(fault: Fault, now: _Playing, pool: EnvPool, agent: Agent) -> Episode | None:
-    """Judges a fault by replay: the environment's own ends the episode, ours is tried again."""
+    """Judges a fault by replay, unless it is ours: the environment's own ends the episode, others are tried again."""
     job, turn = now.job, len(now.commands)
-    again = pool.replay(job.env, job.task, job.seed, now.commands, agent.wants)
-    if again is not None and again[0] == turn and again[1].text == fault.text and not fault.infra:
+    again = None if fault.infra else pool.replay(job.env, job.task, job.seed, now.commands, agent.wants)
+    if again is not None and again[0] == turn and again[1].text == fault.text:
         logger.warning("Task %s: the environment failed at turn %d, twice: %s", job.task, turn, fault.text)
         return _end(now, pool, agent, "env_fault", fault.text)
     if now.attempt >= INFRA_RETRIES:

@@ -39,6 +39,7 @@ class BenchOptions:
         repeats: episodes per task in sampled play; None takes the suite's.
         episodes_path: where to save the episodes as JSON lines; None saves none.
         selected_on: what the agent was chosen by; "" takes what the agent says of itself.
+        workers: worker processes of the environments; 0 runs them inline.
     """
 
     seed: int = 0
@@ -47,6 +48,7 @@ class BenchOptions:
     repeats: int | None = None
     episodes_path: Path | None = None
     selected_on: str = ""
+    workers: int = 0
 
 
 def bench(
@@ -67,7 +69,7 @@ def bench(
         agent: what `load_agent` takes (a checkpoint folder, `expert`, `random`), loaded once per mode, or
             an agent in hand, for which `modes` names the one way that it plays.
         modes: greedy plays each task once, sampled as often as the suite repeats it.
-        pool: serves the environments and stays open; None makes an inline one.
+        pool: serves the environments and stays open; None makes one.
         console: where to show progress; None shows none.
 
     Raises:
@@ -76,11 +78,11 @@ def bench(
     """
     options = options or BenchOptions()
     panel = _panel(suite)
-    panel.env.prepare(panel.tasks[: options.max_tasks])
     with ExitStack() as stack:
         if pool is None:
-            pool = make_pool()
+            pool = make_pool(workers=options.workers, envs=[panel.env])
             stack.callback(pool.close)
+        pool.prepare(panel.env, panel.tasks[: options.max_tasks])
         observers = [stack.enter_context(_saving(options.episodes_path))] if options.episodes_path else []
         results = []
         for mode, player in _players(agent, modes):

@@ -255,6 +255,7 @@ def test_list_of_a_kind(kind: str, name: str, turngym: Turngym) -> None:
         ("env Rooms-v0", "turngym/Rooms-v0"),
         pytest.param("env TextWorld-v0", "turngym/TextWorld-v0", marks=pytest.mark.textworld),
         ("recipe", "Stage rl"),
+        ("recipe", "worker_memory_mb"),
     ],
 )
 def test_help_of_a_thing(arguments: str, needle: str, turngym: Turngym) -> None:
@@ -296,6 +297,20 @@ def test_a_scripted_agent_is_measured(turngym: Turngym) -> None:
     )
     assert ended.code == 0, ended.err
     assert list(read_results(Path("new/result.json"))) == ["scripted"]
+
+
+def test_workers_change_no_result_of_a_benchmark(turngym: Turngym) -> None:
+    told = []
+    for workers in ("0", "2"):
+        path = Path(f"result-{workers}.json")
+        ended = turngym(
+            "bench", "rooms-easy", "--agent", "noisy-expert", "--max-tasks", "5",
+            "--workers", workers, "--json", str(path),
+        )  # fmt: skip
+        assert ended.code == 0, ended.err
+        (result,) = read_results(path).values()
+        told.append(result.model_copy(update={"seconds": 0.0}))
+    assert told[0] == told[1]
 
 
 def test_check_passes_a_good_environment(turngym: Turngym) -> None:

@@ -19,6 +19,7 @@ PUBLIC = [
     "__version__",
     "bench",
     "make",
+    "make_vec",
     "play",
     "sft",
     "train",

@@ -68,7 +68,7 @@ def _play(
                 f"{source.env.env_id} has no expert (no `plan()`), so SFT has nothing to imitate. "
                 "Write plan(), or give demos.files."
             )
-        source.env.prepare(source.tasks)
+        pool.prepare(source.env, source.tasks)
     tasks = [(source.env, task) for source in sources for task in source.tasks]
     total, done = len(tasks) * len(settings.noise), 0
     episodes: list[Episode] = []

@@ -10,6 +10,8 @@
 | `rollout/repetition` | share of action tokens equal to the token before |
 | `outcome/*` | episodes by how they ended |
 | `episodes/*`, `tokens/*` | ledger of the update: asked, played, dropped by reason, trained |
+| `pool/started`, `pool/died`, `pool/killed`, `pool/recycled` | worker processes since the last row, spare ones too |
+| `pool/deadline_misses`, `pool/late_replies` | calls that took too long; replies that nobody waited for any more |
 | `loss/policy`, `loss/value`, `loss/kl`, `loss/sft` | losses, averaged as the recipe says |
 | `policy/entropy`, `policy/clip_share`, `policy/approx_kl`, `policy/grad_norm` | nats; share; nats; before clipping |
 | `policy/steps` | optimizer steps of the update |

@@ -48,7 +48,7 @@ def run_rl(session: Session, settings: RlSettings) -> None:
     sources = task_sources(session.recipe.envs, "train", settings.tasks)
     if settings.tasks.count is not None:
         for source in sources:
-            source.env.prepare(source.tasks)
+            session.pool.prepare(source.env, source.tasks)
     stream = TaskStream(sources, session.seed, settings.name, session.state.cursors)
     keeper = Keeper(session, settings.name)
     last_good = _last_good(session, settings)

@@ -14,7 +14,7 @@ from turngym.agents.engines.local import LocalEngine
 from turngym.agents.load import checkpoint_folder, load_model
 from turngym.agents.tiny import build_model, build_tokenizer
 from turngym.envs.base import TurnEnv
-from turngym.envs.pool import EnvPool, EnvRef, make_pool
+from turngym.envs.pool import EnvPool, EnvRef, PoolLimits, make_pool
 from turngym.envs.registration import register_factory
 from turngym.errors import CheckpointError, ConfigError
 from turngym.training.checkpoint import (
@@ -73,6 +73,7 @@ def train(
     env: "str | gymnasium.Env[str, str] | Callable[..., TurnEnv] | EnvRef | None" = None,
     overrides: Sequence[str] = (),
     only: str | None = None,
+    workers: int | None = None,
     on_row: OnRow | None = None,
     on_progress: OnProgress | None = None,
     **changes: Any,
@@ -84,6 +85,7 @@ def train(
         env: plays this environment instead of the recipe's: an id, a made environment or a factory.
         overrides: `dotted.key=value` texts, as on the command line.
         only: "sft" runs only the SFT stages.
+        workers: worker processes of the environments, as `run__workers`; None leaves it to the recipe.
         on_row, on_progress: called with each row of metrics, and with (what, done, total) of long work.
         changes: settings by name, dots written as double underscores: `advantage="rloo"`, `run__seed=2`.
 
@@ -94,6 +96,8 @@ def train(
         ConfigError: a wrong setting, or the folder holds another run.
         CollapseError: training stopped itself; its last good checkpoint is named.
     """
+    if workers is not None:
+        changes["run__workers"] = workers
     resolved = _prepare_recipe(recipe, env, overrides, only, changes)
     name = recipe if isinstance(recipe, str) else "run"
     part = f"-{only}" if only is not None else ""
@@ -102,7 +106,7 @@ def train(
         logger.info("%s is finished already; nothing was done.", out)
         return Run(out, out / "final")
     _set_threads(resolved.run)
-    pool = make_pool(workers=resolved.run.workers)
+    pool = _make_pool(resolved)
     try:
         session, demos = _open(resolved, out, pool, on_row, on_progress)
         _run_stages(session, demos)
@@ -134,6 +138,15 @@ def _prepare_recipe(
     if not stages:
         raise ConfigError(f"This recipe has no {only} stage. `turngym train` runs all its stages.")
     return resolved.model_copy(update={"stages": stages})
+
+
+def _make_pool(recipe: Recipe) -> EnvPool:
+    run = recipe.run
+    return make_pool(
+        workers=run.workers,
+        limits=PoolLimits(deadline_s=run.deadline_s, memory_mb=run.worker_memory_mb),
+        envs=[EnvRef.of(env.id, **env.kwargs) for env in recipe.envs],
+    )
 
 
 def _set_threads(run: RunSettings) -> None:

@@ -56,10 +56,19 @@ def _remove_run(out: Path, saved: Path) -> None:
 
 
 def _comparable(recipe: Recipe) -> dict[str, Any]:
-    """What must be equal for a run to go on; threads are compared with the checkpoint's."""
+    """What must be equal for a run to go on; threads are compared with the checkpoint's, workers change nothing."""
     values = recipe.model_dump(mode="json")
     values.pop("description")
-    for free in ("out", "resume", "keep_checkpoints", "threads"):
+    free_settings = (
+        "out",
+        "resume",
+        "keep_checkpoints",
+        "threads",
+        "workers",
+        "deadline_s",
+        "worker_memory_mb",
+    )
+    for free in free_settings:
         values["run"].pop(free)
     return values
 

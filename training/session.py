@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
@@ -10,7 +10,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerFast
 from turngym.agents.agent_config import AgentConfig
 from turngym.agents.engines.local import LocalEngine
 from turngym.agents.rollout import FaultCeiling
-from turngym.envs.pool import EnvPool
+from turngym.envs.pool import EnvPool, PoolCounts
 from turngym.training.checkpoint import Tensors, TrainerState, save_checkpoint, save_model
 from turngym.training.collect import validation_sources
 from turngym.training.metrics import MetricsLog, MetricValue
@@ -35,6 +35,7 @@ class Session:
     ceiling: FaultCeiling = field(default_factory=FaultCeiling)
     on_progress: Callable[[str, int, int], None] | None = None
     started: float = field(default_factory=time.perf_counter)
+    told_counts: PoolCounts = field(default_factory=PoolCounts)
 
     @property
     def seed(self) -> int:
@@ -63,13 +64,18 @@ class Session:
         )
 
     def log(self, stage: str, row: Mapping[str, MetricValue]) -> None:
-        """Writes a row of metrics for the update just done."""
+        """Writes a row of metrics for the update just done, with what happened to the workers since the last."""
         place: dict[str, MetricValue] = {
             "stage": stage,
             "update": self.state.stage_updates,
             "step": self.state.step,
         }
-        self.metrics.write(place | dict(row) | {"time/total_s": round(self.seconds(), 3)})
+        counts = self.pool.counts
+        workers: dict[str, MetricValue] = {}
+        if counts is not None:
+            workers = {f"pool/{name}": value for name, value in asdict(counts - self.told_counts).items()}
+            self.told_counts = counts
+        self.metrics.write(place | dict(row) | workers | {"time/total_s": round(self.seconds(), 3)})
 
     def seconds(self) -> float:
         """Wall seconds of the run, over all its resumptions."""

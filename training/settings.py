@@ -359,7 +359,11 @@ class RunSettings(Settings):
     slots: Int = Field(64, ge=1)
     """Most episodes under way at one time."""
     workers: Int = Field(0, ge=0)
-    """Worker processes of the environments; 0 runs them inline."""
+    """Worker processes of the environments; 0 runs them inline. The run's result does not depend on it."""
+    deadline_s: Float = Field(120.0, gt=0)
+    """Longest time of one reset or turn in a worker; one that takes longer is killed, and the episode judged."""
+    worker_memory_mb: Float = Field(1024.0, gt=0)
+    """Memory past which a worker is replaced when its episodes are over; at twice as much it is killed."""
     schedule: Literal["deterministic"] = "deterministic"
     """Which rows share a batch: never by arrival time."""
     resume: Literal["auto", "never"] = "auto"

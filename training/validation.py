@@ -45,7 +45,7 @@ def validate_policy(
 ) -> Validated:
     """Plays every task of the sources once greedily and once sampled."""
     for source in sources:
-        source.env.prepare(source.tasks)
+        pool.prepare(source.env, source.tasks)
     tasks = [(source.env, task) for source in sources for task in source.tasks]
     figures = []
     for temperature in (0.0, config.temperature):

@@ -34,9 +34,11 @@ def sample_episodes(sources: Sequence[TaskSource], pool: EnvPool, *, seed: int, 
     for source in sources:
         env = source.env.make(list_commands=True)
         agent: Agent = NoisyExpertAgent(noise=(0.3,)) if env.can_plan else RandomAgent()
+        tasks = source.tasks[:SAMPLE_TASKS]
+        pool.prepare(source.env, tasks)
         jobs = [
             Job(number, number, source.env, task, seeding.integer(seed, "vocabulary", number))
-            for number, task in enumerate(source.tasks[:SAMPLE_TASKS])
+            for number, task in enumerate(tasks)
         ]
         episodes += play(jobs, pool=pool, agent=agent, slots=slots)
     return episodes

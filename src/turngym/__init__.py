@@ -10,6 +10,7 @@ import turngym.envs as _envs  # importing registers the environment ids
 from turngym.envs.base import TurnEnv
 from turngym.envs.registration import make
 from turngym.envs.spaces import Unicode
+from turngym.envs.vector import make_vec
 from turngym.errors import TurngymError
 from turngym.types import Demonstration, Episode, Split, TaskRange, Turn, TurnInfo
 
@@ -34,6 +35,7 @@ __all__ = [
     "__version__",
     "bench",
     "make",
+    "make_vec",
     "play",
     "sft",
     "train",
@@ -52,6 +54,7 @@ def play(
     episodes: int | None = None,
     seed: int = 0,
     greedy: bool = False,
+    workers: int = 0,
 ) -> list[Episode]:
     """Episodes that an agent plays, in the order of the tasks.
 
@@ -62,6 +65,7 @@ def play(
         episodes: how many; past the last task the first comes again, with another seed. None plays listed
             tasks once each, and one task of a split.
         greedy: a model plays its most likely tokens; otherwise it samples.
+        workers: worker processes of the environment; 0 runs it in this one.
 
     Raises:
         UnknownEnvError, TaskError: no environment or task of that name.
@@ -75,13 +79,16 @@ def play(
     """
     from turngym.agents.play import play as play_episodes
 
-    return play_episodes(env, agent=agent, tasks=tasks, episodes=episodes, seed=seed, greedy=greedy)
+    return play_episodes(
+        env, agent=agent, tasks=tasks, episodes=episodes, seed=seed, greedy=greedy, workers=workers
+    )
 
 
 def train(
     recipe: "str | Mapping[str, Any] | Recipe",
     *,
     env: str | gymnasium.Env[str, str] | Callable[..., TurnEnv] | None = None,
+    workers: int | None = None,
     **changes: Any,
 ) -> "Run":
     """Runs a recipe, or goes on with it where its folder holds an unfinished run.
@@ -89,6 +96,7 @@ def train(
     Args:
         recipe: bundled name (`turngym list recipes`), path, mapping or recipe.
         env: plays this environment instead of the recipe's: an id, a made environment or a factory.
+        workers: worker processes of the environments; None leaves it to the recipe. The result is the same.
         changes: settings by name, dots written as double underscores.
 
     Returns:
@@ -105,13 +113,14 @@ def train(
     """
     from turngym.training.run import train as run_train
 
-    return run_train(recipe, env=env, **changes)
+    return run_train(recipe, env=env, workers=workers, **changes)
 
 
 def sft(
     recipe: "str | Mapping[str, Any] | Recipe",
     *,
     env: str | gymnasium.Env[str, str] | Callable[..., TurnEnv] | None = None,
+    workers: int | None = None,
     **changes: Any,
 ) -> "Run":
     """Runs only the SFT stages of a recipe; arguments, result and errors as of `train`.
@@ -122,7 +131,7 @@ def sft(
     """
     from turngym.training.run import train as run_train
 
-    return run_train(recipe, env=env, only="sft", **changes)
+    return run_train(recipe, env=env, only="sft", workers=workers, **changes)
 
 
 def bench(
@@ -134,6 +143,7 @@ def bench(
     repeats: int | None = None,
     max_tasks: int | None = None,
     episodes: Path | None = None,
+    workers: int = 0,
 ) -> "tuple[BenchResult, ...]":
     """Plays a suite and returns one result per mode; a scripted agent has one for all.
 
@@ -145,6 +155,7 @@ def bench(
         repeats: sampled episodes per task; None takes the suite's.
         max_tasks: plays the first tasks only; the result is marked incomplete.
         episodes: writes the episodes to this new file.
+        workers: worker processes of the environment; 0 runs it in this one.
 
     Raises:
         ConfigError: unknown suite, agent or mode.
@@ -159,5 +170,7 @@ def bench(
     from turngym.benchmarks.run import BenchOptions
     from turngym.benchmarks.run import bench as run_bench
 
-    options = BenchOptions(seed=seed, repeats=repeats, max_tasks=max_tasks, episodes_path=episodes)
+    options = BenchOptions(
+        seed=seed, repeats=repeats, max_tasks=max_tasks, episodes_path=episodes, workers=workers
+    )
     return run_bench(suite, agent=agent, modes=modes, options=options)

@@ -108,9 +108,10 @@ def help_command(
     if kind in ("env", "envs"):
         print(env_text(name))
     elif kind == "recipe":
-        from turngym.training.settings import Recipe, RlSettings, SftSettings
+        from turngym.training.settings import Recipe, RlSettings, RunSettings, SftSettings
 
-        for title, model in (("Recipe", Recipe), ("Stage sft", SftSettings), ("Stage rl", RlSettings)):
+        titled = {"Recipe": Recipe, "run": RunSettings, "Stage sft": SftSettings, "Stage rl": RlSettings}
+        for title, model in titled.items():
             _print_settings(title, model)
     else:
         registry = registries().get(kind)
@@ -175,6 +176,9 @@ def bench(
         int | None, typer.Option(help="Play the first tasks only; marked incomplete.")
     ] = None,
     threads: Annotated[int, typer.Option(help="CPU threads of torch.")] = 2,
+    workers: Annotated[
+        int, typer.Option(help="Worker processes of the environment; 0 runs it in this one.")
+    ] = 0,
 ) -> None:
     """Measure an agent on a suite, greedily and sampled."""
     from turngym.agents.load import is_scripted
@@ -188,7 +192,9 @@ def bench(
         import torch
 
         torch.set_num_threads(threads)
-    options = BenchOptions(seed=seed, repeats=repeats, episodes_path=episodes, max_tasks=max_tasks)
+    options = BenchOptions(
+        seed=seed, repeats=repeats, episodes_path=episodes, max_tasks=max_tasks, workers=workers
+    )
     results = run_bench(suite, agent=agent, console=console, options=options)
     console.print(result_table(results))
     if json is not None:

@@ -13,9 +13,8 @@
     ├── CollapseError (RuntimeError)        training stopped itself; the last good checkpoint is named
     └── BalanceError (AssertionError)       a ledger does not balance: a bug of ours
 
-`except Exception` stands only at process and protocol borders: the worker loop and the inline pool
-(`envs/pool.py`), the checker around what an author wrote (`envs/checker/`) and the top of the command line
-(`cli.py`).
+`except Exception` stands only at process and protocol borders: the pool, inline or in workers (`envs/pool/`), the
+checker around what an author wrote (`envs/checker/`) and the top of the command line (`cli.py`).
 """
 
 import difflib

@@ -32,15 +32,19 @@ def run_page(page: str, folder: Path) -> str:
 def run_line(line: str, folder: Path) -> str:
     program, *arguments = line.split()
     assert program == "turngym", f"{line!r} is no command of turngym"
+    return run_python(folder, "-m", "turngym.cli", *arguments)
+
+
+def run_python(folder: Path, *arguments: str) -> str:
     done = subprocess.run(
-        [sys.executable, "-m", "turngym.cli", *arguments],
+        [sys.executable, *arguments],
         cwd=folder,
         env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
         capture_output=True,
         text=True,
         check=False,
     )
-    assert done.returncode == 0, f"{line}\n{done.stdout}\n{done.stderr}"
+    assert done.returncode == 0, f"{arguments}\n{done.stdout}\n{done.stderr}"
     return done.stdout
 
 
@@ -64,3 +68,12 @@ def test_the_page_on_estimators_works_as_it_stands(tmp_path: Path) -> None:
     assert stages_of(tmp_path / "runs" / "mine") == ["sft"] * 10 + ["rl"] * 2
     recipe = (tmp_path / "runs" / "mine" / "recipe.yaml").read_text(encoding="utf-8")
     assert "name: mine" in recipe and "share: 0.5" in recipe
+
+
+def test_the_page_on_workers_works_as_it_stands(tmp_path: Path) -> None:
+    page = (PAGES / "worker-processes.md").read_text(encoding="utf-8")
+    blocks = {block["language"]: block["text"] for block in BLOCK.finditer(page)}
+    assert "noisy-expert" in run_line(blocks["sh"].strip(), tmp_path)
+    (tmp_path / "vector.py").write_text(blocks["python"], encoding="utf-8")
+    # Episodes of three turns and a step of reset: two rounds of four parts' three turns in eight steps.
+    assert run_python(tmp_path, "vector.py").split() == ["str", "24"]

@@ -7,7 +7,7 @@ import gymnasium
 import pytest
 
 from turngym.envs.base import TurnEnv
-from turngym.envs.pool import Call, EnvRef, InlinePool, Key, Reply, Wants, make_pool
+from turngym.envs.pool import Call, EnvRef, InlinePool, Key, Reply, Wants
 from turngym.errors import ConfigError, InfraError, MissingExtraError, TaskError
 from turngym.types import Turn
 
@@ -181,9 +181,3 @@ def test_replay_leaves_episodes_under_way_alone(vault: type[TurnEnv]) -> None:
     pool.replay(ref, "vault/3", 7, ["smash"], Wants())
     (reply,) = ask(pool, say(ref, "read"))
     assert reply.info is not None and reply.info.outcome == "running"
-
-
-def test_make_pool_runs_inline_without_workers() -> None:
-    assert isinstance(make_pool(), InlinePool)
-    with pytest.raises(ConfigError, match="workers = 2"):
-        make_pool(workers=2)

@@ -1,0 +1,78 @@
+"""References to environments as bytes, for processes that share nothing with this one but the installed code."""
+
+import contextlib
+import io
+import pickle
+from types import FunctionType
+from typing import Any
+
+import gymnasium
+from gymnasium.envs.registration import EnvSpec, load_env_creator
+
+from turngym.envs.pool.contract import EnvRef
+from turngym.envs.registration import find_spec
+from turngym.errors import ConfigError
+
+_SCRIPT = "__main__"
+
+
+def pack(env: EnvRef) -> bytes:
+    """What another process needs to make the environment.
+
+    Classes and functions travel by name, so each must be importable: code itself is never sent. An id that was
+    registered in this process alone travels with its registration.
+
+    Raises:
+        UnknownEnvError: the id is not registered.
+        ConfigError: a factory, an entry point or an argument cannot be imported by name.
+    """
+    env_id, spec = env.env_id, None
+    module, _, _ = env_id.rpartition(":")
+    if env.factory is None and module in ("", _SCRIPT):
+        spec = find_spec(env_id)
+        env_id = spec.id
+    buffer = io.BytesIO()
+    try:
+        _Pickler(buffer, pickle.HIGHEST_PROTOCOL).dump((env_id, dict(env.kwargs), env.factory, spec))
+    except (pickle.PicklingError, AttributeError, TypeError) as error:
+        raise ConfigError(
+            f"Worker processes cannot make {env.env_id}: {error}. Define what it is made from at the top level of a "
+            "module, or set workers to 0."
+        ) from error
+    return buffer.getvalue()
+
+
+def unpack(packed: bytes) -> EnvRef:
+    """The reference that was packed, with its id registered.
+
+    Raises:
+        ConfigError: a module or a name in it is not there.
+    """
+    try:
+        env_id, kwargs, factory, spec = pickle.loads(packed)
+    except (pickle.UnpicklingError, AttributeError, ImportError, IndexError) as error:
+        raise ConfigError(
+            f"A worker process cannot import what the environment is made from: {error}. "
+            "Install the module or run from its folder, or set workers to 0."
+        ) from error
+    if isinstance(spec, EnvSpec):
+        gymnasium.registry.setdefault(spec.id, spec)
+    return EnvRef(env_id, kwargs, factory)
+
+
+def import_ahead(env: EnvRef) -> None:
+    """Imports the environment's module; what fails will fail again, and be told, when it is made."""
+    with contextlib.suppress(Exception):
+        if env.factory is None:
+            entry = find_spec(env.env_id).entry_point
+            if isinstance(entry, str):
+                load_env_creator(entry)
+
+
+class _Pickler(pickle.Pickler):
+    """Refuses what stands in the script that runs: workers have another `__main__`, or would run it again."""
+
+    def reducer_override(self, value: Any) -> Any:
+        if isinstance(value, type | FunctionType) and value.__module__ == _SCRIPT:
+            raise pickle.PicklingError(f"{value.__qualname__} stands in the script that runs")
+        return NotImplemented
