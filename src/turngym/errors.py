@@ -14,8 +14,8 @@
     └── BalanceError (AssertionError)       a ledger does not balance: a bug of ours
 
 `except Exception` stands only at process and protocol borders: the worker loop and the inline pool
-(`envs/pool.py`), the checker around what an author wrote (`envs/checker/`) and the top of the command line
-(`cli.py`).
+(`envs/pool.py`), the checker around what an author wrote (`envs/checker/`), the reading of a tokenizer file by
+its library, which raises nothing narrower (`viewer/pieces.py`), and the top of the command line (`cli.py`).
 """
 
 import difflib

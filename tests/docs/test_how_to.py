@@ -64,3 +64,19 @@ def test_the_page_on_estimators_works_as_it_stands(tmp_path: Path) -> None:
     assert stages_of(tmp_path / "runs" / "mine") == ["sft"] * 10 + ["rl"] * 2
     recipe = (tmp_path / "runs" / "mine" / "recipe.yaml").read_text(encoding="utf-8")
     assert "name: mine" in recipe and "share: 0.5" in recipe
+
+
+def test_the_page_on_looking_at_episodes_works_as_it_stands(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = (PAGES / "look-at-episodes.md").read_text(encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    for block in BLOCK.finditer(text):
+        if block["language"] == "python":
+            exec(block["text"], {})
+        else:
+            for line in block["text"].splitlines():
+                run_line(line, tmp_path)
+    assert {path.name for path in tmp_path.glob("*.html")} == {"episodes.html", "random.html"}
+    for image in re.findall(r"!\[.*?\]\((.*?)\)", text):
+        assert (PAGES / image).is_file()
