@@ -14,7 +14,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --quiet 
 export OMP_WAIT_POLICY := PASSIVE
 export HF_HUB_OFFLINE := 1
 
-.PHONY: help demo test test-full lint clean
+.PHONY: help demo test test-full lint browser clean
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
 
@@ -29,11 +29,11 @@ help:
 demo: $(VENV)/demo-ready
 	@$(BIN)/turngym demo --seed $(SEED) $(if $(filter-out 0 no false,$(CONTROL)),--control)
 
-test: lint
+test: lint browser
 	@echo "Tests, in random order"
 	@$(BIN)/python -m pytest -q -m "not gpu and not full"
 
-test-full: lint
+test-full: lint browser
 	@echo "Tests in their full form, in random order"
 	@$(BIN)/python -m pytest -q -m "not gpu" --full
 
@@ -43,6 +43,14 @@ lint: $(VENV)/test-ready
 	@$(BIN)/ruff format --quiet --check . || { echo "Run $(BIN)/ruff format ."; exit 1; }
 	@$(BIN)/mypy --no-error-summary
 	@$(BIN)/lint-imports > $(VENV)/lint-imports.log || { cat $(VENV)/lint-imports.log; exit 1; }
+
+# The tests of pages need Chromium, which pip does not bring. Without it they are skipped, and say so.
+browser:
+	@{ command -v chromium || command -v chromium-browser || command -v google-chrome; } > /dev/null || \
+	  { test "$$(id -u)" = 0 && command -v apt-get > /dev/null && echo "Installing Chromium for the tests of pages" && \
+	    apt-get -qq -o Acquire::Retries=3 update && DEBIAN_FRONTEND=noninteractive \
+	    apt-get -qq -o Acquire::Retries=3 install -y --no-install-recommends chromium > /dev/null; } || \
+	  echo "No Chromium here: the tests of pages are skipped; on Debian: apt-get install chromium"
 
 clean:
 	rm -rf $(VENV) dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -9,12 +9,13 @@ from pathlib import Path
 import pytest
 import torch
 
-from turngym import cli
+from turngym import cli, play
 from turngym.benchmarks.report import read_results
+from turngym.episode_file import write_episodes
 from turngym.training.recipe import recipe_names
 
 ROOT = Path(__file__).parents[1]
-COMMANDS = ("list", "help", "recipe", "check", "train", "sft", "bench", "demo", "sweep")
+COMMANDS = ("list", "help", "recipe", "check", "play", "view", "train", "sft", "bench", "demo", "sweep")
 KINDS = ("envs", "suites", "recipes", "advantage")
 TINY = [
     "model.hidden=16", "model.layers=1", "model.heads=2", "model.ff=16",
@@ -95,6 +96,14 @@ BAD = {
     "unknown level": ("check Rooms-v0 level=huge", "'huge' is no level", "as in 'w2-o3-q4'"),
     "unknown level in a recipe": ("train rooms-demo envs.0.kwargs.level=huge", "'huge' is no level", "as in"),
     "unknown environment argument": ("check Rooms-v0 lvel=x", "no argument 'lvel'", "turngym help env"),
+    "unknown id to play": ("play Roms-v0", "No environment 'Roms-v0'", "Did you mean 'turngym/Rooms-v0'?"),
+    "unknown task to play": ("play Rooms-v0 --task nowhere", "'nowhere'", "ask"),
+    "unknown split to play": ("play Rooms-v0 --split tset", "No split 'tset'", "train, validation, test"),
+    "task and split to play": ("play Rooms-v0 --task a --split test", "name one of them"),
+    "unknown argument to play": ("play Rooms-v0 lvel=x", "no argument 'lvel'", "turngym help env"),
+    "absent file to view": ("view none.jsonl", "Cannot read none.jsonl", "Give a file of episodes"),
+    "folder to view": ("view .", "is a folder", "Give a file of episodes"),
+    "no number of episodes to view": ("view none.jsonl --limit many", "'--limit'", "turngym view --help"),
     "unknown recipe": ("train rooms-dmo", "No recipe 'rooms-dmo'", "Did you mean 'rooms-demo'?"),
     "unknown recipe to print": ("recipe rooms-dmo", "No recipe 'rooms-dmo'", "Did you mean 'rooms-demo'?"),
     "absent recipe file": ("train my/own.yaml", "No recipe file 'my/own.yaml'", "turngym list recipes"),
@@ -141,6 +150,44 @@ def test_a_corrupt_episode_file_is_told_with_its_line(case: str, turngym: Turngy
     assert_bad_input(
         turngym("train", "rooms-demo", *TINY, "sft.demos.files=[bad.jsonl]"), "bad.jsonl", *needles
     )
+
+
+@pytest.mark.parametrize("case", EPISODE_FILES)
+def test_a_corrupt_file_has_no_page(case: str, turngym: Turngym) -> None:
+    content, *needles = EPISODE_FILES[case]
+    Path("bad.jsonl").write_bytes(content)
+    assert_bad_input(turngym("view", "bad.jsonl"), "bad.jsonl", *needles)
+    assert not Path("bad.html").exists()
+
+
+VIEWS = {
+    "empty": (("view", "empty.jsonl"), "empty.jsonl holds nothing", "Give a file of episodes"),
+    "no way to keep": (("view", "good.jsonl", "--keep", "last"), "keep = 'last'", "newest, first or even"),
+    "no episodes wanted": (("view", "good.jsonl", "--limit", "0"), "limit = 0", "one episode or more"),
+    "another file's place": (("view", "good.jsonl", "--out", "notes.html"), "notes.html exists", "another file"),
+    "a folder's place": (("view", "good.jsonl", "--out", "."), ". is a folder", "episodes.html"),
+    "an unwritable place": (("view", "good.jsonl", "--out", "notes.html/x.html"), "notes.html", "another path"),
+    "no tokenizer": (("view", "good.jsonl", "--tokenizer", "."), "holds no tokenizer.json", "checkpoint folder"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", VIEWS)
+def test_a_page_that_cannot_be_written_is_told(case: str, turngym: Turngym) -> None:
+    arguments, *needles = VIEWS[case]
+    write_episodes("good.jsonl", play("Rooms-v0", agent="expert"))
+    Path("empty.jsonl").touch()
+    Path("notes.html").write_text("mine", encoding="utf-8")
+    assert_bad_input(turngym(*arguments), *needles)
+    assert Path("notes.html").read_text(encoding="utf-8") == "mine"
+
+
+def test_a_page_is_written_and_named(turngym: Turngym) -> None:
+    write_episodes("good.jsonl", play("Rooms-v0", agent="expert", episodes=3))
+    assert turngym("view", "good.jsonl", "--limit", "2") == Ended(0, "Page: good.html\n", "")
+    assert turngym("view", "good.jsonl", "good.jsonl", "--out", "two.html") == Ended(
+        0, "Page: two.html\n", ""
+    )
+    assert Path("good.html").is_file() and Path("two.html").is_file()
 
 
 def test_an_absent_episode_file_is_told(turngym: Turngym) -> None:

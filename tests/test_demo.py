@@ -1,5 +1,7 @@
 """The demonstration, on a toy game."""
 
+import base64
+import gzip
 import json
 import sys
 from collections.abc import Callable
@@ -14,6 +16,7 @@ from turngym import demo
 from turngym.benchmarks.report import read_result
 from turngym.benchmarks.suite import load_suite, panel_of
 from turngym.config import dump_yaml
+from turngym.episode_file import read_episodes
 from turngym.reporter import TrainingReporter
 from turngym.training.metrics import MetricValue, read_metrics
 from turngym.training.recipe import load_saved
@@ -74,6 +77,25 @@ def test_the_report_has_every_agent_the_gain_and_the_seconds(
         assert json.loads(path.read_text(encoding="utf-8")) == report
     shown = reporter.console.export_text()
     assert f"Report: {out / 'report.json'}   {report['seconds']} s in all." in shown
+    assert f"Episodes: {out / 'episodes.html'}" in shown
+
+
+def test_the_page_has_the_greedy_episodes_that_the_report_counts(
+    tmp_path: Path, reporter: TrainingReporter
+) -> None:
+    out = tmp_path / "demo"
+    report = demo.run_demo(1, out, control=False, reporter=reporter)
+    for agent in ("sft", "rl"):
+        episodes = read_episodes(out / "seed-1" / "bench" / f"{agent}-episodes.jsonl")
+        assert len(episodes) == NUM_TASKS
+        assert sum(one.success for one in episodes) / NUM_TASKS == report[agent]["greedy"]["success"]
+        assert all(one.segments for one in episodes)
+    page = (out / "episodes.html").read_text(encoding="utf-8")
+    index = json.loads(gzip.decompress(base64.b64decode(page.partition('id="data-0">')[2].partition("<")[0])))
+    assert [source["shown"] for source in index["sources"]] == [NUM_TASKS, NUM_TASKS]
+    # The tokenizers were found, so the page shows words and not only ids.
+    assert [source["tokenizer"] for source in index["sources"]] == [0, 1]
+    assert all(one["pieces"] for one in index["tokenizers"])
 
 
 def test_the_controls_are_sft_for_as_long_and_on_expert_tokens(

@@ -193,3 +193,31 @@ def test_a_new_file_appears_whole_or_not_at_all(tmp_path: Path) -> None:
     assert [one.number for one in read_episodes(path)] == [0]
     write_episodes(path, [episode(2)])
     assert [one.number for one in read_episodes(path)] == [2]
+
+
+def test_only_asked_lines_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "episodes.jsonl"
+    write_episodes(path, [episode(0), episode(1), episode(2)])
+    path.write_bytes(b"damaged\n" + path.read_bytes())
+    file = EpisodeFile(path, lines={2, 4, 9})
+    assert [one.number for one in file] == [0, 2]
+
+
+@pytest.mark.parametrize(("tail", "half_lines"), [(b"", 0), (b'{"form', 1), (b"no episode\n", 0)])
+def test_lines_are_counted_without_being_read(tail: bytes, half_lines: int, tmp_path: Path) -> None:
+    path = tmp_path / "episodes.jsonl"
+    write_episodes(path, [episode(0), episode(1)])
+    path.write_bytes(path.read_bytes() + tail)
+    file = EpisodeFile(path)
+    assert (file.count(), file.half_lines) == (2 + tail.endswith(b"\n"), half_lines)
+    path.write_bytes(b"")
+    assert (file.count(), file.half_lines) == (0, 0)
+    with pytest.raises(FileFormatError, match="Cannot read"):
+        EpisodeFile(tmp_path / "none.jsonl").count()
+
+
+def test_a_person_s_turns_are_read_back(tmp_path: Path) -> None:
+    typed = PlayedTurn("look", "A wall.", 0.0, 0.0, True, "human")
+    write_episodes(tmp_path / "mine.jsonl", [episode(turns=(typed,), outcome="running", agent="human")])
+    (read,) = read_episodes(tmp_path / "mine.jsonl")
+    assert (read.turns, read.outcome, read.success) == ((typed,), "running", False)

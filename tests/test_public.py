@@ -23,6 +23,7 @@ PUBLIC = [
     "play",
     "sft",
     "train",
+    "view",
 ]
 NAMES = [name for name in PUBLIC if name != "__version__"]
 
@@ -47,7 +48,7 @@ def test_docstring_has_an_example_that_runs(name: str) -> None:
     assert outcome.failed == 0
 
 
-@pytest.mark.parametrize("name", ["bench", "play", "sft", "train"])
+@pytest.mark.parametrize("name", ["bench", "play", "sft", "train", "view"])
 def test_signature_is_written_out(name: str) -> None:
     parameters = inspect.signature(getattr(turngym, name)).parameters.values()
     positional = [one for one in parameters if one.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD]

@@ -36,8 +36,12 @@ def build(target: str, root: Path, out: Path) -> Path:
 
 def source_files() -> set[str]:
     """What must be inside: every file of the five folders and of the front door, by its place in the wheel."""
+    door = ROOT / "src" / "turngym"
     files = {f"turngym/{path.relative_to(ROOT)}" for folder in FOLDERS for path in (ROOT / folder).rglob("*")}
-    files |= {f"turngym/{path.name}" for path in (ROOT / "src" / "turngym").iterdir()}
+    files |= {f"turngym/{path.name}" for path in door.iterdir()}
+    for folder in door.iterdir():
+        if folder.is_dir() and not folder.is_symlink():
+            files |= {f"turngym/{path.relative_to(door)}" for path in folder.rglob("*")}
     return {
         name
         for name in files
@@ -73,7 +77,15 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_wheel_holds_every_file_of_the_folders(wheel: Path) -> None:
     names = set(zipfile.ZipFile(wheel).namelist())
     wanted = source_files()
-    assert {Path(name).suffix for name in wanted} >= {".py", ".yaml", ".json", ".typed"}
+    assert {Path(name).suffix for name in wanted} >= {
+        ".py",
+        ".yaml",
+        ".json",
+        ".typed",
+        ".html",
+        ".css",
+        ".js",
+    }
     assert wanted <= names
     extra = {name for name in names - wanted if ".dist-info/" not in name}
     assert not extra
@@ -100,6 +112,15 @@ def test_installed_wheel_makes_an_environment(installed: Path) -> None:
 def test_installed_wheel_finds_its_data(kind: str, name: str, installed: Path) -> None:
     listed = run("-m", "turngym.cli", "list", kind, folder=installed, path=installed)
     assert name in {line.split()[0] for line in listed.splitlines()}
+
+
+def test_installed_wheel_writes_a_page(installed: Path, tmp_path: Path) -> None:
+    code = (
+        "import sys, turngym; assert 'turngym.viewer' not in sys.modules;"
+        "print(turngym.view(turngym.play('Rooms-v0'), out='page.html'))"
+    )
+    assert run("-c", code, folder=tmp_path, path=installed) == "page.html\n"
+    assert "<main" in (tmp_path / "page.html").read_text(encoding="utf-8")
 
 
 def test_wheel_built_from_the_source_package_is_the_same(wheel: Path, tmp_path: Path) -> None:

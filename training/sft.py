@@ -144,10 +144,10 @@ class DemonstrationFeed:
         self._refs = [EnvRef.of(episode.env_id, **episode.env_kwargs) for episode in episodes]
         self._template = PlainTemplate(session.tokenizer)
         self._format = action_format(session.recipe.agent.action_format)
-        # Episodes from a file may have been written by a policy: those are imitated whole.
-        self._trained: tuple[Author, ...] = ("expert", "policy")
+        # Episodes from a file may have been written by a policy or a person: those are imitated whole.
+        self._trained: tuple[Author, ...] = ("expert", "policy", "human")
         if settings.train_on == "all":
-            self._trained = ("expert", "noise", "policy")
+            self._trained = (*self._trained, "noise")
         self._envs: dict[str, TurnEnv] = {}
         self._block: tuple[int, list[list[int]]] = (-1, [])
         self._order: tuple[int, np.ndarray] = (-1, np.arange(0))

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from turngym.benchmarks.suite import Panel, Suite
     from turngym.training.run import Run
     from turngym.training.settings import Recipe
+    from turngym.viewer.sources import Keep
 
 __version__ = "0.1.0"
 
@@ -39,6 +40,7 @@ __all__ = [
     "play",
     "sft",
     "train",
+    "view",
 ]
 
 del _envs
@@ -56,7 +58,7 @@ def play(
     greedy: bool = False,
     workers: int = 0,
 ) -> list[Episode]:
-    """Episodes that an agent plays, in the order of the tasks.
+    """Episodes that an agent plays, in the order of the tasks. (A person plays by `turngym play` in a terminal.)
 
     Args:
         env: id, made environment (its spec is copied) or factory.
@@ -174,3 +176,39 @@ def bench(
         seed=seed, repeats=repeats, max_tasks=max_tasks, episodes_path=episodes, workers=workers
     )
     return run_bench(suite, agent=agent, modes=modes, options=options)
+
+
+def view(
+    episodes: "str | Path | Sequence[str | Path] | Sequence[Episode]",
+    *,
+    out: str | Path | None = None,
+    tokenizer: str | Path | None = None,
+    limit: int = 5000,
+    keep: "Keep" = "newest",
+    show: bool = False,
+) -> Path:
+    """Writes a page to look at episodes, one HTML file that opens without a server, and returns its path.
+
+    Args:
+        episodes: an episode file, several, or episodes in hand.
+        out: the page; None puts it beside the first file, with the ending .html. A page of ours is replaced.
+        tokenizer: checkpoint folder whose tokenizer tells what token ids say; None looks for the one that the
+            episodes name, and in their run's folders.
+        limit: most episodes of each file; the page says what it leaves out.
+        keep: which ones those are: `newest`, `first`, or `even`, spread over the file.
+        show: also opens the page in the browser.
+
+    Raises:
+        FileFormatError: a file is missing, empty or holds something else.
+        ConfigError: nothing to show, a page too large, a wrong tokenizer, or `out` is another file.
+
+    Example:
+        >>> import tempfile, turngym
+        >>> episodes = turngym.play("Rooms-v0", agent="expert", episodes=2)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     turngym.view(episodes, out=f"{folder}/episodes.html").name
+        'episodes.html'
+    """
+    from turngym.viewer.view import view as write_view
+
+    return write_view(episodes, out=out, tokenizer=tokenizer, limit=limit, keep=keep, show=show)

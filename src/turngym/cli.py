@@ -5,7 +5,7 @@ import logging
 import os
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 # Idle OpenMP threads that spin steal the cores from the environments; read once, when torch loads.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
@@ -150,6 +150,44 @@ def check(
             console.print(f"                  {line.next_step}", markup=False, highlight=False)
     if not report.ok:
         raise typer.Exit(1)
+
+
+@app.command()
+def play(
+    env: Annotated[str, typer.Argument(help="Environment id: Name-v0, ns/Name-v0 or module:ns/Name-v0.")],
+    kwargs: Overrides = None,
+    task: Annotated[str | None, typer.Option(help="Task id; else one of the split, by the seed.")] = None,
+    split: Annotated[str | None, typer.Option(help="train (the default), validation or test.")] = None,
+    seed: Annotated[int, typer.Option(help="Root of all chance.")] = 0,
+) -> None:
+    """Play an environment yourself, in the terminal. (`turngym.play` in Python lets an agent play.)"""
+    from turngym.config import parse_yaml
+    from turngym.terminal.play import play_in_terminal
+
+    given = {key: parse_yaml(text, source=key) for key, text in _pairs(kwargs)}
+    play_in_terminal(env, given, task=task, split=split, seed=seed, console=console)
+
+
+@app.command()
+def view(
+    files: Annotated[list[Path], typer.Argument(help="Episode files.")],
+    out: Annotated[
+        Path | None, typer.Option(help="The page; else FILE with the ending .html, beside the first file.")
+    ] = None,
+    tokenizer: Annotated[
+        Path | None, typer.Option(help="Checkpoint folder whose tokenizer tells what token ids say.")
+    ] = None,
+    limit: Annotated[int, typer.Option(help="Most episodes of each file.")] = 5000,
+    keep: Annotated[
+        str, typer.Option(help="Which ones: newest, first, or even (spread over it).")
+    ] = "newest",
+    show: Annotated[bool, typer.Option("--open", help="Open the page in the browser.")] = False,
+) -> None:
+    """Write a page to look at episodes: one HTML file that opens without a server."""
+    from turngym.viewer.view import view as write_view
+
+    page = write_view(files, out=out, tokenizer=tokenizer, limit=limit, keep=cast(Any, keep), show=show)
+    console.print(f"Page: {page}", highlight=False, markup=False, soft_wrap=True)
 
 
 @app.command()

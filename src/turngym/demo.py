@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from turngym.benchmarks.report import BenchResult, improvement, write_result
-from turngym.benchmarks.run import MODES, bench
+from turngym.benchmarks.run import MODES, BenchOptions, bench
 from turngym.errors import MissingExtraError
 from turngym.plot import Bar, plot_run
 from turngym.reporter import TrainingReporter
@@ -19,16 +19,20 @@ from turngym.training.metrics import MetricValue
 from turngym.training.recipe import load_recipe
 from turngym.training.run import Run, train
 from turngym.training.settings import Recipe
+from turngym.viewer.view import view
 
 RECIPE = "rooms-demo"
 SUITE = "rooms-easy"
+
+KEPT = ("sft", "rl")
+"""Agents whose greedy episodes, one of each test task, are kept and go on the page."""
 
 Results = dict[str, dict[str, BenchResult]]
 """Agent -> mode -> result; a scripted agent's one figure stands for both modes."""
 
 
 def run_demo(seed: int, out: Path, *, control: bool, reporter: TrainingReporter) -> dict[str, Any]:
-    """Trains and measures; writes `out/report.json`, `out/curve.png` and the benchmark results.
+    """Trains and measures; writes the benchmark results, and into `out` report.json, curve.png, episodes.html.
 
     Args:
         seed: root of the run's chance; the test tasks are the same for every seed.
@@ -51,13 +55,18 @@ def run_demo(seed: int, out: Path, *, control: bool, reporter: TrainingReporter)
         "sft": str(run.out / "sft" / "final"),
         "rl": str(run.out / "rl" / "final"),
     }
-    results = {name: measure(spec, run.out / "bench" / name, console) for name, spec in agents.items()}
+    results = {
+        name: measure(spec, run.out / "bench" / name, console, keep=name in KEPT)
+        for name, spec in agents.items()
+    }
+    page = view([_episodes_path(run.out / "bench" / name) for name in KEPT], out=out / "episodes.html")
     report = build_report(seed, results)
     # A run that was trained before, or in two parts, still took its training time.
     trained_s = float(run.metrics()[-1]["time/total_s"])
     now = time.perf_counter()
     report["seconds"] = round(max(now - started, trained_s + now - measured), 1)
     _write(report, results, run, out, console)
+    console.print(f"Episodes: {page}  (open it in a browser)", highlight=False)
     if control:
         for name, one in _train_controls(recipe, run, reporter).items():
             results[name] = measure(str(one.run.final), run.out / "bench" / name, console)
@@ -66,13 +75,28 @@ def run_demo(seed: int, out: Path, *, control: bool, reporter: TrainingReporter)
     return report
 
 
-def measure(agent: str, stem: Path, console: Console) -> dict[str, BenchResult]:
-    """Results of an agent on the suite, by mode; written to files that begin with `stem`."""
-    results = bench(SUITE, agent=agent, console=console)
+def measure(agent: str, stem: Path, console: Console, *, keep: bool = False) -> dict[str, BenchResult]:
+    """Results of an agent on the suite, by mode; written to files that begin with `stem`.
+
+    Args:
+        keep: also writes the greedy episodes, in place of those of an earlier demonstration.
+    """
+    path = _episodes_path(stem) if keep else None
+    if path is not None:
+        path.unlink(missing_ok=True)
+    results = list(
+        bench(SUITE, agent=agent, modes=MODES[:1], console=console, options=BenchOptions(episodes_path=path))
+    )
+    if results[0].mode != "scripted":
+        results += bench(SUITE, agent=agent, modes=MODES[1:], console=console)
     for result in results:
         write_result(result, stem.with_name(f"{stem.name}-{result.mode}.json"))
     by_mode = {result.mode: result for result in results}
     return {mode: by_mode.get(mode, results[0]) for mode in MODES}
+
+
+def _episodes_path(stem: Path) -> Path:
+    return stem.with_name(f"{stem.name}-episodes.jsonl")
 
 
 def build_report(seed: int, results: Results) -> dict[str, Any]:

@@ -7,7 +7,7 @@ back exactly.
 
 import json
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -96,12 +96,16 @@ class EpisodeWriter:
 class EpisodeFile:
     """Reads a file of episodes; iterate for the episodes.
 
+    Args:
+        lines: numbers of the lines to read, from 1; the others are passed over unread. None reads all.
+
     Attributes:
         half_lines: lines dropped because the writer died in the middle of them; only the last can be one.
     """
 
-    def __init__(self, path: str | Path) -> None:
+    def __init__(self, path: str | Path, *, lines: Container[int] | None = None) -> None:
         self.path = Path(path)
+        self.lines = lines
         self.half_lines = 0
 
     def __iter__(self) -> Iterator[Episode]:
@@ -112,11 +116,22 @@ class EpisodeFile:
                     if not raw.endswith(b"\n"):
                         self.half_lines += 1
                         return
-                    yield _from_line(raw, f"{self.path} line {number}")
+                    if self.lines is None or number in self.lines:
+                        yield _from_line(raw, f"{self.path} line {number}")
         except OSError as error:
-            raise FileFormatError(
-                f"Cannot read {self.path}: {error.strerror}. Give a file of episodes."
-            ) from error
+            raise _unreadable(self.path, error) from error
+
+    def count(self) -> int:
+        """Number of whole lines, of which none is parsed; counts `half_lines` too."""
+        num_whole = self.half_lines = 0
+        try:
+            with self.path.open("rb") as file:
+                for line in file:
+                    whole = line.endswith(b"\n")
+                    num_whole, self.half_lines = num_whole + whole, int(not whole)
+        except OSError as error:
+            raise _unreadable(self.path, error) from error
+        return num_whole
 
 
 def read_episodes(path: str | Path) -> list[Episode]:
@@ -137,6 +152,10 @@ def write_episodes(path: str | Path, episodes: Iterable[Episode]) -> None:
         for episode in episodes:
             writer.write(episode)
     beside.replace(target)
+
+
+def _unreadable(path: Path, error: OSError) -> FileFormatError:
+    return FileFormatError(f"Cannot read {path}: {error.strerror}. Give a file of episodes.")
 
 
 def _cut_half_line(path: Path) -> None:

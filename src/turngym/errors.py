@@ -14,7 +14,8 @@
     └── BalanceError (AssertionError)       a ledger does not balance: a bug of ours
 
 `except Exception` stands only at process and protocol borders: the pool, inline or in workers (`envs/pool/`), the
-checker around what an author wrote (`envs/checker/`) and the top of the command line (`cli.py`).
+checker around what an author wrote (`envs/checker/`), the reading of a tokenizer file by its library, which raises
+nothing narrower (`viewer/pieces.py`), and the top of the command line (`cli.py`).
 """
 
 import difflib

@@ -11,7 +11,7 @@ Outcome = Literal[
 ]
 """How an episode stands or ended. Only "won" is a success; "infra" is outside every statistic."""
 
-Author = Literal["env", "template", "policy", "expert", "noise"]
+Author = Literal["env", "template", "policy", "expert", "noise", "human"]
 """Who wrote a token. "env" and "template" are observation tokens; the others are action tokens."""
 
 Split = Literal["train", "validation", "test"]

@@ -77,3 +77,19 @@ def test_the_page_on_workers_works_as_it_stands(tmp_path: Path) -> None:
     (tmp_path / "vector.py").write_text(blocks["python"], encoding="utf-8")
     # Episodes of three turns and a step of reset: two rounds of four parts' three turns in eight steps.
     assert run_python(tmp_path, "vector.py").split() == ["str", "24"]
+
+
+def test_the_page_on_looking_at_episodes_works_as_it_stands(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = (PAGES / "look-at-episodes.md").read_text(encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    for block in BLOCK.finditer(text):
+        if block["language"] == "python":
+            exec(block["text"], {})
+        else:
+            for line in block["text"].splitlines():
+                run_line(line, tmp_path)
+    assert {path.name for path in tmp_path.glob("*.html")} == {"episodes.html", "random.html"}
+    for image in re.findall(r"!\[.*?\]\((.*?)\)", text):
+        assert (PAGES / image).is_file()

@@ -1,6 +1,8 @@
 """SFT: which tokens carry loss, what the loss is averaged over, which demonstrations a step reads."""
 
 from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,6 +11,8 @@ import torch
 from transformers import LlamaConfig, LlamaForCausalLM
 
 from turngym.agents.language_model import LanguageModel
+from turngym.agents.play import play
+from turngym.episode_file import write_episodes
 from turngym.errors import ConfigError
 from turngym.training.batch import Row, row_of
 from turngym.training.optimizers import OptimizerSet
@@ -129,6 +133,30 @@ def test_a_run_counts_the_demonstrations_that_it_left_out(toy: ToyRecipe) -> Non
     recipe = load_recipe(toy(rl=None, out=f"{longest.out}-short"), agent__max_context=16)
     with pytest.raises(ConfigError, match="longer than agent.max_context=16"):
         train(recipe)
+
+
+@pytest.mark.parametrize(
+    ("train_on", "author", "trained"),
+    [("expert", "human", True), ("expert", "noise", False), ("all", "noise", True)],
+)
+def test_a_person_s_turns_are_imitated_and_slips_only_where_asked(
+    train_on: str, author: Author, trained: bool, toy: ToyRecipe, tmp_path: Path
+) -> None:
+    episodes = [
+        replace(one, turns=tuple(replace(turn, author=author) for turn in one.turns))
+        for one in play("toy_env:toy/Signs-v0", episodes=4)
+    ]
+    write_episodes(tmp_path / "mine.jsonl", episodes)
+    recipe = toy(
+        sft={
+            "steps": 1, "episodes_per_step": 4, "demos": {"files": [str(tmp_path / "mine.jsonl")]},
+            "train_on": train_on, "text_weight": 0.1,
+        },
+        rl=None,
+    )  # fmt: skip
+    (row,) = train(recipe).metrics()
+    # Two commands of one word in each of four episodes, and each has its end.
+    assert row["tokens/trained"] == (16 if trained else 0)
 
 
 def test_a_context_beyond_the_models_positions_is_refused(toy: ToyRecipe) -> None:
