@@ -16,7 +16,7 @@ from turngym.envs.textworld.language import COMMAND_WORDS
 from turngym.envs.textworld.levels import parse_task
 from turngym.envs.textworld.survey_table import narrow_words
 from turngym.envs.textworld.vocabulary import FIXED_WORDS, name_words
-from turngym.types import Demonstration
+from turngym.types import Author, Demonstration
 
 _TRIES = 30
 # An article is matched with its word, so that it can follow the new word's first letter. After "type" stands a letter.
@@ -50,7 +50,8 @@ def outline(demo: Demonstration) -> Demonstration:
     if any(shown.unseen(command, COMMAND_WORDS) for command in card.walkthrough):
         return demo
     count = len(card.walkthrough)
-    return replace(demo, observations=("",) * count, commands=card.walkthrough, authors=("expert",) * count)
+    authors: tuple[Author, ...] = ("expert",) * count
+    return replace(demo, observations=("",) * count, commands=card.walkthrough, authors=authors)
 
 
 def rename(demo: Demonstration, rng: np.random.Generator, *, wide: bool) -> Demonstration:
