@@ -9,6 +9,7 @@ from turngym import seeding
 from turngym.agents.base import Agent, Job
 from turngym.agents.load import load_agent
 from turngym.agents.rollout import play as play_jobs
+from turngym.agents.scripted import require_expert
 from turngym.envs.base import TurnEnv
 from turngym.envs.pool import EnvRef, make_pool
 from turngym.errors import ConfigError
@@ -36,11 +37,12 @@ def play(
 
     Raises:
         UnknownEnvError, TaskError: no environment or task of that name.
-        ConfigError: no such split or agent, or `episodes` below 1.
+        ConfigError: no such split or agent, `episodes` below 1, or an expert where the environment has none.
     """
     ref = EnvRef.of(env)
     chosen, count = _chosen(ref, "train" if tasks is None else tasks, episodes)
     player = load_agent(agent, greedy=greedy) if isinstance(agent, str) else agent
+    require_expert(player, ref)
     jobs = []
     for number in range(count):
         task = chosen[number % len(chosen)]
