@@ -42,63 +42,8 @@ class TaskResult(Settings):
         return tuple(outcome == "won" for outcome in self.outcomes if outcome != "infra")
 
 
-class PartResult(Settings):
-    """One environment of a suite that has several: the figures of its tasks alone."""
-
-    name: str
-    """Name of the part."""
-
-    env_id: str
-    """Environment id."""
-
-    env_kwargs: Mapping[str, Any]
-    """Arguments of the environment."""
-
-    panel_hash: str
-    """Hash of environment id, arguments and task ids."""
-
-    num_panel: int
-    """Tasks of the part."""
-
-    num_tasks: int
-    """Tasks with at least one scored episode."""
-
-    incomplete: bool
-    """Fewer tasks were scored than the part has."""
-
-    success: float
-    """Won / scored episodes."""
-
-    low: float
-    """Lower bound of the 95 % interval of success."""
-
-    high: float
-    """Upper bound of the 95 % interval of success."""
-
-    interval: IntervalKind
-    """How the bounds were found."""
-
-    outcomes: Mapping[Outcome, int]
-    """Number of episodes by how they ended; all ways are listed."""
-
-    mean_return: float
-    """Mean undiscounted return of scored episodes."""
-
-    mean_turns: float
-    """Mean number of turns of scored episodes."""
-
-    invalid_share: float
-    """Refused or impossible commands / all commands, over scored episodes."""
-
-
-class BenchResult(Settings):
-    """One agent on one panel in one mode (DEFINITIONS section 7)."""
-
-    format: Literal[1] = 1
-    """Version of this file's format."""
-
-    suite: str
-    """Name of the suite."""
+class Figures(Settings):
+    """What a whole suite and each of its parts have: a panel, and how it was played."""
 
     env_id: str
     """Environment id; of a suite of several environments, the different ids."""
@@ -109,29 +54,11 @@ class BenchResult(Settings):
     panel_hash: str
     """Hash of environment id, arguments and task ids."""
 
-    agent: str
-    """Name of the agent."""
-
-    weights_version: int = 0
-    """Version of the agent's weights."""
-
-    mode: Mode
-    """Greedy or sampled play of a policy; scripted agents have one figure."""
-
-    seed: int
-    """Root seed of the benchmark."""
-
-    repeats: int
-    """Episodes asked per task."""
-
     num_panel: int
     """Tasks of the panel."""
 
     num_tasks: int
     """Tasks with at least one scored episode."""
-
-    num_episodes: int
-    """Scored episodes: all but those that ended in `infra`."""
 
     incomplete: bool
     """Fewer tasks were scored than the panel has."""
@@ -148,15 +75,6 @@ class BenchResult(Settings):
     interval: IntervalKind
     """How the bounds were found."""
 
-    num_infra: int
-    """Episodes that failed by no fault of the agent, after all retries."""
-
-    success_if_infra_fails: float
-    """Won / all episodes, those that ended in `infra` counted as failures."""
-
-    pass_k: tuple[PassK, ...] = ()
-    """pass@k and pass^k, where tasks were repeated."""
-
     outcomes: Mapping[Outcome, int]
     """Number of episodes by how they ended; all ways are listed."""
 
@@ -168,6 +86,50 @@ class BenchResult(Settings):
 
     invalid_share: float
     """Refused or impossible commands / all commands, over scored episodes."""
+
+
+class PartResult(Figures):
+    """One environment of a suite that has several: the figures of its tasks alone."""
+
+    name: str
+    """Name of the part."""
+
+
+class BenchResult(Figures):
+    """One agent on one panel in one mode (DEFINITIONS section 7)."""
+
+    format: Literal[1] = 1
+    """Version of this file's format."""
+
+    suite: str
+    """Name of the suite."""
+
+    agent: str
+    """Name of the agent."""
+
+    weights_version: int = 0
+    """Version of the agent's weights."""
+
+    mode: Mode
+    """Greedy or sampled play of a policy; scripted agents have one figure."""
+
+    seed: int
+    """Root seed of the benchmark."""
+
+    repeats: int
+    """Episodes asked per task."""
+
+    num_episodes: int
+    """Scored episodes: all but those that ended in `infra`."""
+
+    num_infra: int
+    """Episodes that failed by no fault of the agent, after all retries."""
+
+    success_if_infra_fails: float
+    """Won / all episodes, those that ended in `infra` counted as failures."""
+
+    pass_k: tuple[PassK, ...] = ()
+    """pass@k and pass^k, where tasks were repeated."""
 
     action_tokens: int
     """Tokens that the policy wrote, over all episodes."""
@@ -376,7 +338,7 @@ def improvement_table(reports: Sequence[ImprovementReport]) -> Table:
     return table
 
 
-def _figures(result: BenchResult | PartResult) -> tuple[str, ...]:
+def _figures(result: Figures) -> tuple[str, ...]:
     return (
         f"{100 * result.success:.1f} \\[{100 * result.low:.1f}, {100 * result.high:.1f}]",
         f"{result.num_tasks}" if not result.incomplete else f"{result.num_tasks} of {result.num_panel}",
@@ -387,7 +349,7 @@ def _figures(result: BenchResult | PartResult) -> tuple[str, ...]:
     )
 
 
-def _failures(result: BenchResult | PartResult) -> str:
+def _failures(result: Figures) -> str:
     counts = [(name, count) for name, count in result.outcomes.items() if count and name != "won"]
     return ", ".join(f"{name} {count}" for name, count in counts)
 

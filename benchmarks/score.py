@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import get_args
 
-from turngym.benchmarks.report import BenchResult, Mode, PartResult, TaskResult
+from turngym.benchmarks.report import BenchResult, Figures, Mode, PartResult, TaskResult
 from turngym.benchmarks.statistics import PassK, Wins, pass_over_tasks, success_interval
 from turngym.benchmarks.suite import MixedPanel, Panel
 from turngym.errors import BalanceError, InfraError
@@ -96,7 +96,7 @@ def _parts(episodes: Sequence[Episode], panel: MixedPanel, played: Played) -> tu
         mine = [episode for episode in episodes if episode.task in tasks]
         if any(episode.outcome != "infra" for episode in mine):
             result = score(mine, panel=part, played=replace(played, trained_tasks=frozenset()))
-            shared = {name: getattr(result, name) for name in PartResult.model_fields if name != "name"}
+            shared = {name: getattr(result, name) for name in Figures.model_fields}
             results.append(PartResult(name=part.suite, **shared))
     return tuple(results)
 

@@ -4,7 +4,7 @@ from collections import deque
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-DIRECTIONS = ("north", "south", "east", "west")
+from turngym.envs.textworld.language import DIRECTIONS
 
 
 def way_to(facts: Iterable[Any], names: Mapping[str, str], thing: str) -> list[str] | None:

@@ -25,6 +25,7 @@ class Level(ABC):
         document: name of the thing that an honest expert must have examined first; "" for none.
         checks_inventory: what the plan needs may be carried from the start, so an honest expert looks there first.
         kept_words: words of names that must not be exchanged, since they tell what a thing is for.
+        verbs: words of the family's commands beyond those that all families have.
     """
 
     family: ClassVar[str]
