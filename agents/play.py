@@ -9,6 +9,7 @@ from turngym import seeding
 from turngym.agents.base import Agent, Job
 from turngym.agents.load import load_agent
 from turngym.agents.rollout import play as play_jobs
+from turngym.agents.scripted import require_expert
 from turngym.envs.base import TurnEnv
 from turngym.envs.pool import EnvRef, make_pool
 from turngym.errors import ConfigError
@@ -38,7 +39,7 @@ def play(
 
     Raises:
         UnknownEnvError, TaskError: no environment or task of that name.
-        ConfigError: no such split or agent, or `episodes` below 1.
+        ConfigError: no such split or agent, `episodes` below 1, or an expert where the environment has none.
     """
     ref = EnvRef.of(env)
     chosen, count = _chosen(ref, "train" if tasks is None else tasks, episodes)
@@ -50,6 +51,7 @@ def play(
     pool = make_pool(workers=workers, envs=[ref])  # Workers start while the agent is loaded.
     try:
         player = load_agent(agent, greedy=greedy) if isinstance(agent, str) else agent
+        require_expert(player, ref)
         return play_jobs(jobs, pool=pool, agent=player)
     finally:
         pool.close()

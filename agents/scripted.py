@@ -7,7 +7,7 @@ import numpy as np
 from turngym import seeding
 from turngym.agents.base import Decision, Reading
 from turngym.envs.honesty import Seen
-from turngym.envs.pool import Wants
+from turngym.envs.pool import EnvRef, Wants
 from turngym.errors import ConfigError
 from turngym.types import Segment
 
@@ -72,6 +72,24 @@ class ExpertAgent(ScriptedAgent):
         seen = self._seen[reading.episode]
         command = seen.honest_command(reading.plan, reading.inquiry, reading.command_words)
         return Decision(reading.episode, command, "expert")
+
+
+def require_expert(agent: object, env: EnvRef) -> None:
+    """Refuses to let an expert play where the environment has none: it would look on, and its figure would mislead.
+
+    Raises:
+        ConfigError: the agent is an expert, and the environment has no plan with these arguments.
+    """
+    if not isinstance(agent, ExpertAgent):
+        return
+    made = env.make()
+    can_plan = made.can_plan
+    made.close()
+    if not can_plan:
+        given = f" with {dict(env.kwargs)}" if env.kwargs else ""
+        raise ConfigError(
+            f"{env.env_id}{given} has no expert (no `plan()`). Play it with another agent, such as random."
+        )
 
 
 class NoisyExpertAgent(ExpertAgent):

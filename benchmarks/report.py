@@ -42,47 +42,23 @@ class TaskResult(Settings):
         return tuple(outcome == "won" for outcome in self.outcomes if outcome != "infra")
 
 
-class BenchResult(Settings):
-    """One agent on one panel in one mode (DEFINITIONS section 7)."""
-
-    format: Literal[1] = 1
-    """Version of this file's format."""
-
-    suite: str
-    """Name of the suite."""
+class Figures(Settings):
+    """What a whole suite and each of its parts have: a panel, and how it was played."""
 
     env_id: str
-    """Environment id."""
+    """Environment id; of a suite of several environments, the different ids."""
 
     env_kwargs: Mapping[str, Any]
-    """Arguments of the environment."""
+    """Arguments of the environment; of a suite of several, none: they stand in its parts."""
 
     panel_hash: str
     """Hash of environment id, arguments and task ids."""
-
-    agent: str
-    """Name of the agent."""
-
-    weights_version: int = 0
-    """Version of the agent's weights."""
-
-    mode: Mode
-    """Greedy or sampled play of a policy; scripted agents have one figure."""
-
-    seed: int
-    """Root seed of the benchmark."""
-
-    repeats: int
-    """Episodes asked per task."""
 
     num_panel: int
     """Tasks of the panel."""
 
     num_tasks: int
     """Tasks with at least one scored episode."""
-
-    num_episodes: int
-    """Scored episodes: all but those that ended in `infra`."""
 
     incomplete: bool
     """Fewer tasks were scored than the panel has."""
@@ -99,15 +75,6 @@ class BenchResult(Settings):
     interval: IntervalKind
     """How the bounds were found."""
 
-    num_infra: int
-    """Episodes that failed by no fault of the agent, after all retries."""
-
-    success_if_infra_fails: float
-    """Won / all episodes, those that ended in `infra` counted as failures."""
-
-    pass_k: tuple[PassK, ...] = ()
-    """pass@k and pass^k, where tasks were repeated."""
-
     outcomes: Mapping[Outcome, int]
     """Number of episodes by how they ended; all ways are listed."""
 
@@ -119,6 +86,50 @@ class BenchResult(Settings):
 
     invalid_share: float
     """Refused or impossible commands / all commands, over scored episodes."""
+
+
+class PartResult(Figures):
+    """One environment of a suite that has several: the figures of its tasks alone."""
+
+    name: str
+    """Name of the part."""
+
+
+class BenchResult(Figures):
+    """One agent on one panel in one mode (DEFINITIONS section 7)."""
+
+    format: Literal[1] = 1
+    """Version of this file's format."""
+
+    suite: str
+    """Name of the suite."""
+
+    agent: str
+    """Name of the agent."""
+
+    weights_version: int = 0
+    """Version of the agent's weights."""
+
+    mode: Mode
+    """Greedy or sampled play of a policy; scripted agents have one figure."""
+
+    seed: int
+    """Root seed of the benchmark."""
+
+    repeats: int
+    """Episodes asked per task."""
+
+    num_episodes: int
+    """Scored episodes: all but those that ended in `infra`."""
+
+    num_infra: int
+    """Episodes that failed by no fault of the agent, after all retries."""
+
+    success_if_infra_fails: float
+    """Won / all episodes, those that ended in `infra` counted as failures."""
+
+    pass_k: tuple[PassK, ...] = ()
+    """pass@k and pass^k, where tasks were repeated."""
 
     action_tokens: int
     """Tokens that the policy wrote, over all episodes."""
@@ -134,6 +145,9 @@ class BenchResult(Settings):
 
     versions: Mapping[str, str]
     """Versions of turngym and of what it stands on."""
+
+    parts: tuple[PartResult, ...] = ()
+    """The figures of each environment, where the suite has several."""
 
     tasks: tuple[TaskResult, ...] = Field(repr=False)
     """Every task that was played, in the panel's order."""
@@ -260,9 +274,10 @@ def improvement(first: BenchResult, second: BenchResult) -> ImprovementReport:
 
 
 def result_table(results: Sequence[BenchResult]) -> Table:
-    """One row per result; the caption says what each was selected on, with every warning.
+    """One row per result, and below it one for each environment of a suite that has several.
 
-    Suite and agent stand in the title where all results share them, so that rows fit a terminal.
+    The caption says what each was selected on, with every warning. Suite and agent stand in the title where all
+    results share them, so that rows fit a terminal.
     """
     suites, agents = {result.suite for result in results}, {result.agent for result in results}
     shared = [*(suites if len(suites) == 1 else ()), *(agents if len(agents) == 1 else ())]
@@ -278,22 +293,22 @@ def result_table(results: Sequence[BenchResult]) -> Table:
         if len(differing) > 1:
             table.add_column(name)
     table.add_column("mode", no_wrap=True)
+    several = any(result.parts for result in results)
+    if several:
+        table.add_column("part")
     for name in ("success %", "tasks", "return", "turns", "invalid %"):
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("not won", min_width=10, overflow="fold")
     notes = []
     for result in results:
-        table.add_row(
+        first = [
             *([result.suite] if len(suites) > 1 else []),
             *([result.agent.replace("[", r"\[")] if len(agents) > 1 else []),
             result.mode,
-            f"{100 * result.success:.1f} \\[{100 * result.low:.1f}, {100 * result.high:.1f}]",
-            f"{result.num_tasks}" if not result.incomplete else f"{result.num_tasks} of {result.num_panel}",
-            f"{result.mean_return:.2f}",
-            f"{result.mean_turns:.1f}",
-            f"{100 * result.invalid_share:.1f}",
-            _failures(result),
-        )
+        ]
+        table.add_row(*first, *(["all"] if several else []), *_figures(result))
+        for part in result.parts:
+            table.add_row(*("" for _ in first), part.name.replace("[", r"\["), *_figures(part))
         head = f"{result.agent} ({result.mode}, panel {result.panel_hash}, {result.interval})"
         notes.append(" ".join([f"{head}: selected on {result.selected_on}.", *result.warnings()]))
     table.caption = "\n".join(notes).replace("[", r"\[")
@@ -323,7 +338,18 @@ def improvement_table(reports: Sequence[ImprovementReport]) -> Table:
     return table
 
 
-def _failures(result: BenchResult) -> str:
+def _figures(result: Figures) -> tuple[str, ...]:
+    return (
+        f"{100 * result.success:.1f} \\[{100 * result.low:.1f}, {100 * result.high:.1f}]",
+        f"{result.num_tasks}" if not result.incomplete else f"{result.num_tasks} of {result.num_panel}",
+        f"{result.mean_return:.2f}",
+        f"{result.mean_turns:.1f}",
+        f"{100 * result.invalid_share:.1f}",
+        _failures(result),
+    )
+
+
+def _failures(result: Figures) -> str:
     counts = [(name, count) for name, count in result.outcomes.items() if count and name != "won"]
     return ", ".join(f"{name} {count}" for name, count in counts)
 

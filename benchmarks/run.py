@@ -14,10 +14,10 @@ from rich.progress import Progress
 from turngym import seeding
 from turngym.agents.base import Agent, Job
 from turngym.agents.rollout import play
-from turngym.agents.scripted import ScriptedAgent
+from turngym.agents.scripted import ScriptedAgent, require_expert
 from turngym.benchmarks.report import BenchResult, Mode
 from turngym.benchmarks.score import Played, score
-from turngym.benchmarks.suite import Panel, Suite, load_suite, panel_of
+from turngym.benchmarks.suite import MixedPanel, Panel, Suite, load_suite, panel_of
 from turngym.envs.pool import EnvPool, make_pool
 from turngym.errors import ConfigError
 from turngym.types import Episode
@@ -52,7 +52,7 @@ class BenchOptions:
 
 
 def bench(
-    suite: str | Path | Suite | Panel,
+    suite: str | Path | Suite | Panel | MixedPanel,
     *,
     agent: str | Agent,
     modes: Sequence[Mode] = MODES,
@@ -73,7 +73,7 @@ def bench(
         console: where to show progress; None shows none.
 
     Raises:
-        ConfigError: unknown suite, agent or mode.
+        ConfigError: unknown suite, agent or mode, or an expert where an environment has none.
         InfraError: too many episodes failed by no fault of the agent.
     """
     options = options or BenchOptions()
@@ -84,8 +84,10 @@ def bench(
             stack.callback(pool.close)
         pool.prepare(panel.env, panel.tasks[: options.max_tasks])
         observers = [stack.enter_context(_saving(options.episodes_path))] if options.episodes_path else []
-        results = []
+        results: list[BenchResult] = []
         for mode, player in _players(agent, modes):
+            if not results:
+                _prepare(panel, panel.tasks[: options.max_tasks], player)
             repeats = panel.repeats if options.repeats is None else options.repeats
             played = Played(player.name, mode, repeats if mode == "sampled" else 1, seed=options.seed)
             jobs = bench_jobs(panel, played, max_tasks=options.max_tasks)
@@ -98,7 +100,7 @@ def bench(
     return tuple(results)
 
 
-def bench_jobs(panel: Panel, played: Played, *, max_tasks: int | None = None) -> list[Job]:
+def bench_jobs(panel: Panel | MixedPanel, played: Played, *, max_tasks: int | None = None) -> list[Job]:
     """The episodes to play, task by task.
 
     Episode numbers name the sampler's streams and must differ within one file, so greedy and scripted play
@@ -116,22 +118,33 @@ def bench_jobs(panel: Panel, played: Played, *, max_tasks: int | None = None) ->
     if played.repeats > 1 and played.mode != "sampled":
         raise ConfigError(f"repeats = {played.repeats} in {played.mode} play: only sampled play is repeated.")
     size, panel_hash = len(panel.tasks), panel.hash
+    places = [(part.env, task) for part in panel.parts for task in part.tasks]
     first = size if played.mode == "sampled" else 0
     return [
         Job(
             number=first + repeat * size + index,
             group=index,
-            env=panel.env,
+            env=env,
             task=task,
             seed=seeding.integer(played.seed, "bench", panel_hash, task, repeat),
         )
-        for index, task in enumerate(panel.tasks[:max_tasks])
+        for index, (env, task) in enumerate(places[:max_tasks])
         for repeat in range(played.repeats)
     ]
 
 
-def _panel(suite: str | Path | Suite | Panel) -> Panel:
-    if isinstance(suite, Panel):
+def _prepare(panel: Panel | MixedPanel, tasks: Sequence[str], player: Agent) -> None:
+    played = {*tasks}
+    for part in panel.parts:
+        require_expert(player, part.env)
+    for part in panel.parts:
+        mine = [task for task in part.tasks if task in played]
+        if mine:
+            part.env.prepare(mine)
+
+
+def _panel(suite: str | Path | Suite | Panel | MixedPanel) -> Panel | MixedPanel:
+    if isinstance(suite, Panel | MixedPanel):
         return suite
     return panel_of(suite if isinstance(suite, Suite) else load_suite(suite))
 

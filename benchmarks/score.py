@@ -5,12 +5,12 @@ import logging
 import platform
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import get_args
 
-from turngym.benchmarks.report import BenchResult, Mode, TaskResult
+from turngym.benchmarks.report import BenchResult, Figures, Mode, PartResult, TaskResult
 from turngym.benchmarks.statistics import PassK, Wins, pass_over_tasks, success_interval
-from turngym.benchmarks.suite import Panel
+from turngym.benchmarks.suite import MixedPanel, Panel
 from turngym.errors import BalanceError, InfraError
 from turngym.types import Episode, Outcome
 
@@ -33,7 +33,7 @@ class Played:
     trained_tasks: frozenset[str] = frozenset()
 
 
-def score(episodes: Sequence[Episode], *, panel: Panel, played: Played) -> BenchResult:
+def score(episodes: Sequence[Episode], *, panel: Panel | MixedPanel, played: Played) -> BenchResult:
     """The result of the episodes of one agent in one mode (DEFINITIONS section 7).
 
     Args:
@@ -55,8 +55,8 @@ def score(episodes: Sequence[Episode], *, panel: Panel, played: Played) -> Bench
     turns = [turn for episode in scored for turn in episode.turns]
     return BenchResult(
         suite=panel.suite,
-        env_id=panel.env.env_id,
-        env_kwargs=dict(panel.env.kwargs),
+        env_id=", ".join(dict.fromkeys(part.env.env_id for part in panel.parts)),
+        env_kwargs=dict(panel.env.kwargs) if isinstance(panel, Panel) else {},
         panel_hash=panel.hash,
         agent=played.agent,
         weights_version=max(episode.weights_version for episode in episodes),
@@ -83,11 +83,25 @@ def score(episodes: Sequence[Episode], *, panel: Panel, played: Played) -> Bench
         num_contaminated=_num_contaminated(panel, played),
         selected_on=played.selected_on,
         versions=_versions(),
+        parts=_parts(episodes, panel, played) if isinstance(panel, MixedPanel) else (),
         tasks=tasks,
     )
 
 
-def _by_task(episodes: Sequence[Episode], panel: Panel) -> tuple[TaskResult, ...]:
+def _parts(episodes: Sequence[Episode], panel: MixedPanel, played: Played) -> tuple[PartResult, ...]:
+    """Each part scored for itself; those without a scored episode are left out."""
+    results = []
+    for part in panel.parts:
+        tasks = {*part.tasks}
+        mine = [episode for episode in episodes if episode.task in tasks]
+        if any(episode.outcome != "infra" for episode in mine):
+            result = score(mine, panel=part, played=replace(played, trained_tasks=frozenset()))
+            shared = {name: getattr(result, name) for name in Figures.model_fields}
+            results.append(PartResult(name=part.suite, **shared))
+    return tuple(results)
+
+
+def _by_task(episodes: Sequence[Episode], panel: Panel | MixedPanel) -> tuple[TaskResult, ...]:
     played: dict[str, list[Episode]] = {task: [] for task in panel.tasks}
     if len({episode.number for episode in episodes}) != len(episodes):
         raise BalanceError("An episode number stands twice, so an episode would be counted twice.")
@@ -116,13 +130,13 @@ def _pass_k(wins: Wins) -> tuple[PassK, ...]:
     return tuple(pass_over_tasks(wins, k) for k in sorted({*powers, most}))
 
 
-def _num_contaminated(panel: Panel, played: Played) -> int:
+def _num_contaminated(panel: Panel | MixedPanel, played: Played) -> int:
     """Tasks of the panel that stand among the agent's training tasks, by id or by key; warns of them."""
     if not played.trained_tasks:
         return 0
     from turngym.agents.policy import task_key  # loads torch, as whatever has trained tasks did already
 
-    names = ((task, task_key(panel.env.env_id, task)) for task in panel.tasks)
+    names = ((task, task_key(part.env.env_id, task)) for part in panel.parts for task in part.tasks)
     count = sum(not played.trained_tasks.isdisjoint(pair) for pair in names)
     if count:
         logger.warning(

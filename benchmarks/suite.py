@@ -1,4 +1,4 @@
-"""Suites: which environment and tasks a benchmark plays, and the hash that names them."""
+"""Suites: which environments and tasks a benchmark plays, and the hash that names them."""
 
 import hashlib
 import importlib.resources
@@ -50,14 +50,11 @@ class TaskChoice(Settings):
         return self
 
 
-class Suite(Settings):
-    """One benchmark: an environment, a fixed list of tasks, and how often sampled play repeats each."""
+class SuitePart(Settings):
+    """One environment of a suite that has several."""
 
     name: str
-    """Name by which `turngym bench` finds it."""
-
-    description: str = ""
-    """One sentence on what it measures."""
+    """Name of its row in the report."""
 
     env: str
     """Environment id."""
@@ -68,8 +65,48 @@ class Suite(Settings):
     tasks: TaskChoice
     """The tasks to play."""
 
+
+class Suite(Settings):
+    """One benchmark: one environment or several, a fixed list of tasks, and how often sampled play repeats each."""
+
+    name: str
+    """Name by which `turngym bench` finds it."""
+
+    description: str = ""
+    """One sentence on what it measures."""
+
+    env: str = ""
+    """Environment id; unset where there are parts."""
+
+    kwargs: dict[str, Any] = {}
+    """Arguments of the environment."""
+
+    tasks: TaskChoice | None = None
+    """The tasks to play; unset where there are parts."""
+
+    parts: tuple[SuitePart, ...] = ()
+    """Several environments, each with its tasks; they take the place of env, kwargs and tasks."""
+
     repeats: int = Field(default=4, ge=1)
     """Episodes per task in sampled play."""
+
+    @model_validator(mode="after")
+    def _one_form(self) -> "Suite":
+        if self.parts and (self.env or self.kwargs or self.tasks is not None):
+            raise ValueError("parts take the place of env, kwargs and tasks; give the one or the others.")
+        if not self.parts and not (self.env and self.tasks is not None):
+            raise ValueError("name env and tasks, or parts with an env and tasks each.")
+        names = [part.name for part in self.parts]
+        if len({*names}) < len(names):
+            raise ValueError(f"the parts are named {', '.join(names)}: give each a name of its own.")
+        return self
+
+    @property
+    def environments(self) -> tuple[SuitePart, ...]:
+        """The parts; a suite of one environment is one part, named like the suite."""
+        if self.parts or self.tasks is None:
+            return self.parts
+        return (SuitePart(name=self.name, env=self.env, kwargs=self.kwargs, tasks=self.tasks),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,17 +119,55 @@ class Panel:
     repeats: int
 
     def __post_init__(self) -> None:
-        doubled = len(self.tasks) - len({*self.tasks})
-        if doubled or not self.tasks:
-            what = f"{doubled} tasks stand twice" if doubled else "there is no task"
-            raise ConfigError(f"Suite {self.suite!r}: {what}. List each task once, and one at least.")
+        _check_once(self.suite, self.tasks)
+
+    @property
+    def parts(self) -> "tuple[Panel, ...]":
+        """The panel itself, as the one part that it has."""
+        return (self,)
 
     @property
     def hash(self) -> str:
         """First 16 hex digits of the sha256 of environment id, arguments and task ids as canonical JSON."""
-        content = {"env": self.env.env_id, "kwargs": dict(self.env.kwargs), "tasks": list(self.tasks)}
-        text = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
-        return hashlib.sha256(text.encode()).hexdigest()[:HASH_CHARS]
+        return _hash(_content(self))
+
+
+@dataclass(frozen=True, slots=True)
+class MixedPanel:
+    """A fixed list of tasks of several environments: panels one after another, each named as its part."""
+
+    suite: str
+    parts: tuple[Panel, ...]
+    repeats: int
+
+    def __post_init__(self) -> None:
+        _check_once(self.suite, self.tasks)
+
+    @property
+    def tasks(self) -> tuple[str, ...]:
+        """The task ids of all parts."""
+        return tuple(task for part in self.parts for task in part.tasks)
+
+    @property
+    def hash(self) -> str:
+        """As of a panel, over the list of all parts; their names don't count."""
+        return _hash({"parts": [_content(part) for part in self.parts]})
+
+
+def _check_once(suite: str, tasks: Sequence[str]) -> None:
+    doubled = len(tasks) - len({*tasks})
+    if doubled or not tasks:
+        what = f"{doubled} tasks stand twice" if doubled else "there is no task"
+        raise ConfigError(f"Suite {suite!r}: {what}. List each task once, and one at least.")
+
+
+def _content(panel: Panel) -> dict[str, Any]:
+    return {"env": panel.env.env_id, "kwargs": dict(panel.env.kwargs), "tasks": list(panel.tasks)}
+
+
+def _hash(content: dict[str, Any]) -> str:
+    text = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:HASH_CHARS]
 
 
 def suite_names() -> tuple[str, ...]:
@@ -130,18 +205,21 @@ def load_suite(suite: str | Path) -> Suite:
     return validate(Suite, parse_yaml(suite_text(suite), source=source), source=source)
 
 
-def panel_of(suite: Suite) -> Panel:
-    """The tasks of a suite, written out; makes the environment only to ask for a split.
+def panel_of(suite: Suite) -> Panel | MixedPanel:
+    """The tasks of a suite, written out; makes an environment only to ask for a split.
 
     Raises:
-        TaskError: the split has fewer tasks than the suite asks for.
+        TaskError: a split has fewer tasks than the suite asks for.
+        ConfigError: a task stands twice.
     """
-    env = EnvRef(suite.env, suite.kwargs)
-    return Panel(suite.name, env, tuple(_chosen(suite, env)), suite.repeats)
+    panels = []
+    for part in suite.environments:
+        env = EnvRef(part.env, part.kwargs)
+        panels.append(Panel(part.name, env, tuple(_chosen(suite.name, part.tasks, env)), suite.repeats))
+    return MixedPanel(suite.name, tuple(panels), suite.repeats) if suite.parts else panels[0]
 
 
-def _chosen(suite: Suite, env: EnvRef) -> Sequence[str]:
-    choice = suite.tasks
+def _chosen(suite: str, choice: TaskChoice, env: EnvRef) -> Sequence[str]:
     if choice.ids is not None:
         return choice.ids
     if choice.prefix is not None and choice.count is not None:
@@ -154,7 +232,7 @@ def _chosen(suite: Suite, env: EnvRef) -> Sequence[str]:
     end = len(tasks) if choice.count is None else choice.start + choice.count
     if not choice.start < end <= len(tasks):
         raise TaskError(
-            f"Suite {suite.name!r} asks for tasks {choice.start} to {end - 1} of {choice.split!r}, "
+            f"Suite {suite!r} asks for tasks {choice.start} to {end - 1} of {choice.split!r}, "
             f"which has {len(tasks)}. Lower start or count."
         )
     return tasks[choice.start : end]

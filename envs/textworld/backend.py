@@ -1,17 +1,20 @@
-"""The one place that imports textworld and jericho, and the few steps we take in them.
+"""What imports textworld and jericho (beside `challenge`), and the few steps we take in them.
 
 jericho (GPL-2.0) runs the compiled story; textworld (MIT) makes games and knows their logic. Neither has types,
 so their objects are `Any` here and stay behind `Machine`, `Progress` and this file's functions.
 """
 
+import shutil
 import warnings
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import TemporaryDirectory, gettempdir
 from typing import Any
 
 import numpy as np
 
-from turngym.envs.textworld.levels import Level
+from turngym.envs.textworld.challenge import NEEDS_TEXTWORLD, make_challenge
+from turngym.envs.textworld.families.base import Level
+from turngym.envs.textworld.families.custom import CustomLevel
 from turngym.errors import InfraError, MissingExtraError, TaskError
 
 try:
@@ -28,17 +31,18 @@ try:
     from textworld.generator.inform7 import Inform7Game
     from textworld.generator.inform7.world2inform7 import TextworldInform7Warning
 except ImportError as error:
-    raise MissingExtraError(
-        "The TextWorld environments need textworld: pip install 'turngym[textworld]'"
-    ) from error
+    raise MissingExtraError(NEEDS_TEXTWORLD) from error
 
 VERSION: str = textworld.__version__
 
 # jericho draws a seed from the clock unless given one; 0 counts as not given.
 _INTERPRETER_SEED = 1
 
+_INFORM_BYTES = 30_000_000
+"""Space that a compilation takes in the folder of temporary files, with a margin."""
 
-def game_options(level: Level, seed: int) -> Any:
+
+def game_options(level: CustomLevel, seed: int) -> Any:
     """The options that `tw-make custom --world-size W --nb-objects O --quest-length Q --seed SEED` sets."""
     options = textworld.GameOptions()
     options.seeds = seed
@@ -48,6 +52,7 @@ def game_options(level: Level, seed: int) -> Any:
     options.chaining.min_breadth, options.chaining.max_breadth = 1, 5
     options.chaining.min_depth = 1
     options.quest_length = level.quest_length
+    options.grammar.only_last_action = level.last
     return options
 
 
@@ -60,10 +65,12 @@ def generate(level: Level, seed: int) -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            return make_game(game_options(level, seed))
+            if isinstance(level, CustomLevel):
+                return make_game(game_options(level, seed))
+            return make_challenge(level.challenge, level.settings, seed)
         except QuestGenerationError as error:
             raise TaskError(
-                f"TextWorld finds no quest for {level.name} with seed {seed}. Take another seed."
+                f"TextWorld finds no quest for {level.family}/{level.name} with seed {seed}. Take another seed."
             ) from error
 
 
@@ -80,6 +87,12 @@ def compile_story(game: Any) -> bytes:
             options.path = str(Path(folder) / "story.z8")
             return Path(compile_game(game, options)).read_bytes()
     except CouldNotCompileGameError as error:
+        free = shutil.disk_usage(gettempdir()).free
+        if free < _INFORM_BYTES:
+            raise InfraError(
+                f"Inform could not compile the game: {gettempdir()} has {free / 1e6:.0f} MB left. "
+                "Free that disk, or set TMPDIR to a folder on another one."
+            ) from error
         raise InfraError(f"Inform could not compile the game: {str(error).strip()[:500]}") from error
     except OSError as error:
         raise InfraError(
@@ -92,7 +105,7 @@ def reworded(game: Any, number: int) -> str:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         copy = game.copy()
-        copy.change_grammar(Grammar({"theme": "house"}, np.random.RandomState(number)))
+        copy.change_grammar(Grammar(game.grammar.options, np.random.RandomState(number)))
     return str(copy.objective)
 
 

@@ -7,7 +7,7 @@ from importlib import resources
 from typing import Any
 
 from turngym.envs.textworld import backend
-from turngym.envs.textworld.levels import Level
+from turngym.envs.textworld.families.base import Level
 
 TABLE_NAME = "survey.json"
 
@@ -18,6 +18,14 @@ def shipped_length(level: Level, seed: int) -> int | None:
         if first <= seed <= last:
             return 0 if seed in short else level.quest_length
     return None
+
+
+def num_surveyed(level: Level, start: int) -> int:
+    """How many seeds of full length the table knows from `start` on without a gap; 0 for a level not in it."""
+    for first, last, short in _ranges(level):
+        if first <= start <= last:
+            return last + 1 - start - sum(seed >= start for seed in short)
+    return 0
 
 
 def narrow_words() -> Mapping[str, frozenset[str]]:
@@ -36,7 +44,7 @@ def read_table() -> Mapping[str, Any]:
 @lru_cache(maxsize=64)
 def _ranges(level: Level) -> tuple[tuple[int, int, frozenset[int]], ...]:
     table = read_table()
-    if table["textworld"] != backend.VERSION:
+    if table["textworld"] != backend.VERSION or level.family != "custom":
         return ()  # Another version makes other games.
     ranges = table["levels"].get(level.name, {}).items()
     return tuple((*map(int, written.split("-")), frozenset(short)) for written, short in ranges)  # type: ignore[misc]

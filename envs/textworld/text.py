@@ -11,6 +11,9 @@ _SUCCEEDED = " - succeeded"
 _WON, _LOST = "*** The End ***", "*** You lost! ***"
 _FIRST_ROOM = "-= "
 _QUESTION = "which do you mean, "
+_POINTS = re.compile(r"=-\s*(-?\d+)/\d+\s*$")
+# A recipe: its lines would run together, "pork chop red onion".
+_RECIPE = re.compile(r"(Ingredients|Directions):\n(.*?)\n\n", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +25,7 @@ class Reply:
         events: actions that succeeded, as Inform names them ("opening the box"), sub-actions left out.
         acted: an action was tried; False for the parser's errors and questions.
         won, lost: the story has ended.
+        points: the game's own score, out of the status line; not up to date when the story has ended.
     """
 
     text: str
@@ -29,6 +33,7 @@ class Reply:
     acted: bool
     won: bool
     lost: bool
+    points: int
 
 
 def squeeze(text: str) -> str:
@@ -56,7 +61,9 @@ def read_reply(raw: str) -> Reply:
     events = tuple(
         event.removesuffix(_SUCCEEDED) for event in traced if event.endswith(_SUCCEEDED) and "(" not in event
     )
-    return Reply(squeeze(_TRACE.sub("", body)), events, bool(traced), won, lost)
+    points = _POINTS.search(raw)
+    text = _RECIPE.sub(_in_one_line, _TRACE.sub("", body))
+    return Reply(squeeze(text), events, bool(traced), won, lost, int(points[1]) if points else 0)
 
 
 def named_option(question: str, command: str) -> int | None:
@@ -78,6 +85,10 @@ def named_option(question: str, command: str) -> int | None:
             named.append(options.index(option) + 1)
             rest = rest.replace(f" {option} ", " | ")
     return named[0] if len(named) == 1 else None
+
+
+def _in_one_line(match: re.Match[str]) -> str:
+    return f"{match[1]}: {', '.join(line.strip() for line in match[2].splitlines())}. "
 
 
 def _without_prompt(raw: str) -> str:

@@ -1,11 +1,16 @@
 """Words that names are made of in TextWorld's house grammar, by the type of the thing named."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Any
 
 from turngym.envs.textworld import backend
+from turngym.envs.textworld.challenge import cooking_names
+from turngym.envs.textworld.families.base import Level
+from turngym.envs.textworld.families.coin import CoinLevel
+from turngym.envs.textworld.families.cooking import CookingLevel
+from turngym.envs.textworld.families.simple import SimpleLevel
 from turngym.envs.textworld.language import COMMAND_WORDS
 
 TYPES = ("r", "d", "c", "s", "k", "f", "o")
@@ -25,12 +30,32 @@ _TAG = re.compile(r"#[^#]*#")
 _WORD = re.compile(r"[a-z0-9]+(?:['-][a-z0-9]+)*")
 
 
-def all_words() -> list[str]:
-    """Every word of every name that the house grammar can make, sorted, in lower case.
+def all_words(level: Level) -> list[str]:
+    """Every word of every name that a game of a level can have, sorted, in lower case.
 
-    For building a tokenizer, so that names unseen in training are known words.
+    For building a tokenizer, so that names unseen in training are known words. Names come from the house grammar;
+    coins, simple and cooking games have names of their own, and get the grammar's when they are renamed.
     """
-    return sorted(frozenset().union(*name_words().values()))
+    words = set().union(*name_words().values())
+    if isinstance(level, CoinLevel):
+        words.add("coin")
+    if isinstance(level, CookingLevel):
+        words |= _words_in(cooking_names()) | level.verbs | level.kept_words
+    if isinstance(level, SimpleLevel):
+        words |= _simple_words()
+    return sorted(words)
+
+
+@lru_cache(maxsize=1)
+def _simple_words() -> frozenset[str]:
+    # The same things in every game, of which one is made (0.2 s).
+    game = backend.generate(SimpleLevel("sparse", "brief"), 1)
+    names = [entity.name.lower() for entity in game.infos.values() if entity.name]
+    return frozenset(_words_in(names))
+
+
+def _words_in(names: Iterable[str]) -> set[str]:
+    return {word for name in names for word in _WORD.findall(name)}
 
 
 @lru_cache(maxsize=1)

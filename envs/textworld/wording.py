@@ -11,11 +11,13 @@ from functools import lru_cache
 import numpy as np
 
 from turngym.envs.honesty import Seen
-from turngym.envs.textworld.games import Card, load_card
-from turngym.envs.textworld.language import COMMAND_WORDS
+from turngym.envs.textworld.card import Card
+from turngym.envs.textworld.families.base import Level
+from turngym.envs.textworld.games import load_card
+from turngym.envs.textworld.language import COMMAND_WORDS, DIRECTIONS
 from turngym.envs.textworld.levels import parse_task
 from turngym.envs.textworld.survey_table import narrow_words
-from turngym.envs.textworld.vocabulary import FIXED_WORDS, name_words
+from turngym.envs.textworld.vocabulary import FIXED_WORDS, TYPES, name_words
 from turngym.types import Author, Demonstration
 
 _TRIES = 30
@@ -41,13 +43,14 @@ def reword(demo: Demonstration, rng: np.random.Generator) -> Demonstration:
 def outline(demo: Demonstration) -> Demonstration:
     """The goal and the whole walkthrough, with empty observations: a third of the tokens, for the first steps.
 
-    Where the walkthrough uses a word that the goal does not show, an expert without observations would guess, so
-    such a demonstration is unchanged.
+    Where the walkthrough uses a name or a direction that the goal does not tell, an expert without observations
+    would guess, so such a demonstration is unchanged.
     """
-    card = load_card(*parse_task(demo.task))
+    level, seed = parse_task(demo.task)
+    card, allowed = load_card(level, seed), (COMMAND_WORDS | level.verbs) - DIRECTIONS
     shown = Seen()
     shown.add(demo.instructions)
-    if any(shown.unseen(command, COMMAND_WORDS) for command in card.walkthrough):
+    if any(shown.unseen(command, allowed) for command in card.walkthrough):
         return demo
     count = len(card.walkthrough)
     authors: tuple[Author, ...] = ("expert",) * count
@@ -59,18 +62,20 @@ def rename(demo: Demonstration, rng: np.random.Generator, *, wide: bool) -> Demo
 
     Names change word by word, so a key and its box go on sharing their adjective. Half of the new words come from
     names of the same type of thing, half from all names. No new word occurs in the demonstration already, and
-    different words stay different, so that what is revealed when doesn't change. Words of `FIXED_WORDS` stay.
+    different words stay different, so that what is revealed when doesn't change. Words of `FIXED_WORDS` stay, and
+    where a name tells what a thing is for (stove, kitchen), so do its words.
 
     Args:
         demo: a demonstration in a game of this environment.
         rng: where the choice comes from.
         wide: draw from every name that TextWorld can make, and not only from those of training games.
     """
-    card = load_card(*parse_task(demo.task))
+    level, seed = parse_task(demo.task)
+    card = load_card(level, seed)
     whole = _BORDER.join((demo.instructions, *demo.observations, *demo.commands))
     taken = set(_words_of(whole.lower()))
     taken.update(word for name in card.names for word in name.split())
-    new = _new_words(card, taken, _pools(wide), rng)
+    new = _new_words(card, taken, _kept(card, level), _pools(wide), rng)
     if not new:
         return demo
     parts = _renamed(whole, new).split(_BORDER)
@@ -84,13 +89,24 @@ def _words_of(text: str) -> list[str]:
     return [word for _, word in _ARTICLE_AND_WORD.findall(text)]
 
 
+def _kept(card: Card, level: Level) -> frozenset[str]:
+    """Words that no name loses."""
+    # Types beyond the seven (oven, meal) are what commands and recipes speak of.
+    others = [name for name, kind in zip(card.names, card.types, strict=True) if kind not in TYPES]
+    return FIXED_WORDS | level.kept_words | {word for name in others for word in name.split()}
+
+
 def _new_words(
-    card: Card, taken: set[str], pools: Mapping[str, Sequence[str]], rng: np.random.Generator
+    card: Card,
+    taken: set[str],
+    kept: frozenset[str],
+    pools: Mapping[str, Sequence[str]],
+    rng: np.random.Generator,
 ) -> dict[str, str]:
     new: dict[str, str] = {}
     for name, kind in zip(card.names, card.types, strict=True):
         for word in name.split():
-            if word in new or word in FIXED_WORDS:
+            if word in new or word in kept:
                 continue
             same_type = len(word) > 1 and rng.random() < 0.5
             pool = pools["letter"] if len(word) == 1 else pools[kind] if same_type else pools["all"]
@@ -123,4 +139,6 @@ def _pools(wide: bool) -> Mapping[str, Sequence[str]]:
     }
     everything = sorted(set().union(*usable.values()))
     # Without a and i, which are words of their own.
+    # No game of those that the narrow words come from has a named door.
+    usable = {kind: found or everything for kind, found in usable.items()}
     return {**usable, "all": everything, "letter": list("bcdefghjklmnopqrstuvwxyz0123456789")}

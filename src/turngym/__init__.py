@@ -17,7 +17,7 @@ from turngym.types import Demonstration, Episode, Split, TaskRange, Turn, TurnIn
 if TYPE_CHECKING:
     from turngym.agents.base import Agent
     from turngym.benchmarks.report import BenchResult, Mode
-    from turngym.benchmarks.suite import Panel, Suite
+    from turngym.benchmarks.suite import MixedPanel, Panel, Suite
     from turngym.training.run import Run
     from turngym.training.settings import Recipe
     from turngym.viewer.sources import Keep
@@ -137,7 +137,7 @@ def sft(
 
 
 def bench(
-    suite: "str | Path | Suite | Panel",
+    suite: "str | Path | Suite | Panel | MixedPanel",
     *,
     agent: "str | Agent",
     modes: "Sequence[Mode]" = ("greedy", "sampled"),

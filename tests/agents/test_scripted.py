@@ -5,8 +5,15 @@ from collections.abc import Sequence
 import pytest
 
 from turngym.agents.base import Agent, Job
+from turngym.agents.play import play as play_episodes
 from turngym.agents.rollout import play
-from turngym.agents.scripted import ExpertAgent, NoisyExpertAgent, RandomAgent, ReplayAgent
+from turngym.agents.scripted import (
+    ExpertAgent,
+    NoisyExpertAgent,
+    RandomAgent,
+    ReplayAgent,
+    require_expert,
+)
 from turngym.envs.base import TurnEnv
 from turngym.envs.honesty import Seen, words_of
 from turngym.envs.pool import EnvRef, InlinePool
@@ -85,6 +92,18 @@ def test_the_expert_looks_on_where_there_is_no_plan(vault: type[TurnEnv]) -> Non
     planless = type("Planless", (vault,), {"plan": lambda self: []})
     (episode,) = episodes_of(ExpertAgent(), planless)
     assert (episode.outcome, commands_of(episode)) == ("turn_limit", ["read"] * 6)
+
+
+def test_an_expert_is_refused_where_there_is_none(vault: type[TurnEnv]) -> None:
+    class Planless(vault):  # type: ignore[misc, valid-type]
+        can_plan = False
+
+    require_expert(RandomAgent(), EnvRef("planless", {}, Planless))
+    require_expert(NoisyExpertAgent(), EnvRef("vault", {}, vault))
+    with pytest.raises(ConfigError, match=r"planless with \{'max_turns': 3\} has no expert"):
+        require_expert(NoisyExpertAgent(), EnvRef("planless", {"max_turns": 3}, Planless))
+    with pytest.raises(ConfigError, match="Play it with another agent"):
+        play_episodes(Planless)
 
 
 def test_noise_is_marked_and_the_expert_plans_anew(vault: type[TurnEnv]) -> None:

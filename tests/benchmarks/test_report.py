@@ -20,7 +20,8 @@ from turngym.benchmarks.report import (
     write_results,
 )
 from turngym.benchmarks.score import Played, score
-from turngym.benchmarks.suite import Panel
+from turngym.benchmarks.suite import MixedPanel, Panel
+from turngym.envs.pool import EnvRef
 from turngym.errors import ConfigError, FileFormatError
 from turngym.types import Episode, Outcome
 
@@ -140,6 +141,22 @@ def test_tables_show_figures_failures_and_warnings(make_result: MakeResult) -> N
     shown = text_of(improvement_table([improvement(make_result("sft", *["lost"] * 8), second)]))
     assert "+100.0" in shown
     assert "better" in shown
+
+
+def test_the_parts_of_a_mixed_suite_have_rows_of_their_own(make_episode: MakeEpisode, tmp_path: Path) -> None:
+    parts = (Panel("easy [x]", EnvRef("toy"), ("a", "b"), 1), Panel("hard", EnvRef("toy2"), ("c", "d"), 1))
+    outcomes: dict[str, Outcome] = {"a": "won", "b": "won", "c": "lost", "d": "turn_limit"}
+    episodes = [make_episode(at, task, outcome) for at, (task, outcome) in enumerate(outcomes.items())]
+    result = score(episodes, panel=MixedPanel("mix", parts, 1), played=Played("one", "greedy", 1))
+    assert (result.env_id, result.success) == ("toy, toy2", 0.5)
+    rows = [line.split() for line in text_of(result_table([result])).splitlines() if "[" in line]
+    assert [row[:3] for row in rows] == [
+        ["greedy", "all", "50.0"],
+        ["easy", "[x]", "100.0"],
+        ["hard", "0.0", "[0.0,"],
+    ]
+    write_result(result, tmp_path / "mix.json")
+    assert read_result(tmp_path / "mix.json") == result
 
 
 def test_the_results_of_all_modes_share_one_file(make_result: MakeResult, tmp_path: Path) -> None:

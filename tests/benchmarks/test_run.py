@@ -12,7 +12,7 @@ from turngym.agents.base import Agent, Decision, Reading
 from turngym.agents.scripted import ExpertAgent, RandomAgent, ScriptedAgent
 from turngym.benchmarks.run import BenchOptions, bench, bench_jobs
 from turngym.benchmarks.score import Played
-from turngym.benchmarks.suite import Panel, Suite
+from turngym.benchmarks.suite import MixedPanel, Panel, Suite
 from turngym.envs.base import TurnEnv
 from turngym.envs.pool import EnvRef, InlinePool, Wants
 from turngym.episode_file import read_episodes
@@ -148,6 +148,40 @@ def test_an_agent_in_hand_needs_its_one_mode(toy_panel: Panel) -> None:
         bench(toy_panel, agent=FakePolicy(greedy=True))
     (got,) = bench(toy_panel, agent=FakePolicy(greedy=True), modes=("greedy",))
     assert got.mode == "greedy"
+
+
+def test_a_panel_of_several_environments_has_a_figure_for_each(
+    toy_panel: Panel, toy_env: type[TurnEnv], tmp_path: Path
+) -> None:
+    long, short = toy_panel.env, EnvRef("toy", {"max_turns": 2}, toy_env)
+    parts = (Panel("long", long, ("t6", "t7"), 4), Panel("short", short, ("t8", "t9", "t1"), 4))
+    panel = MixedPanel("mix", parts, 4)
+    options = BenchOptions(episodes_path=tmp_path / "episodes.jsonl")
+    (got,) = bench(panel, agent=SayAgent(t6="say 6", t7="say 7", t8="say 8"), options=options)
+    assert (got.suite, got.env_id, got.env_kwargs, got.success, got.num_panel) == ("mix", "toy", {}, 0.6, 5)
+    figures = [(one.name, one.success, one.num_tasks, one.mean_turns, one.env_kwargs) for one in got.parts]
+    assert figures == [("long", 1.0, 2, 1.0, {}), ("short", 1 / 3, 3, 5 / 3, {"max_turns": 2})]
+    assert [one.panel_hash for one in got.parts] == [part.hash for part in parts]
+    assert got.panel_hash == panel.hash
+    played = {
+        episode.task: dict(episode.env_kwargs) for episode in read_episodes(options.episodes_path or Path())
+    }
+    assert played == {"t6": {}, "t7": {}} | dict.fromkeys(("t8", "t9", "t1"), {"max_turns": 2})
+    (few,) = bench(panel, agent=ExpertAgent(), options=BenchOptions(max_tasks=3))
+    assert [(one.name, one.num_tasks, one.incomplete) for one in few.parts] == [
+        ("long", 2, False),
+        ("short", 1, True),
+    ]
+
+
+def test_a_part_that_only_failed_by_infra_has_no_figure(toy_panel: Panel) -> None:
+    parts = (Panel("one", toy_panel.env, ("t6",), 1), Panel("two", toy_panel.env, ("t9",), 1))
+    (got,) = bench(MixedPanel("mix", parts, 1), agent=SayAgent(t6="say 6", t9="crash"))
+    assert [one.name for one in got.parts] == ["one"] and got.incomplete
+
+
+def test_a_single_environment_has_no_parts(toy_panel: Panel) -> None:
+    assert bench(toy_panel, agent="expert")[0].parts == ()
 
 
 def test_wrong_modes_are_refused(toy_panel: Panel) -> None:

@@ -7,7 +7,16 @@ from typing import Any
 import gymnasium
 import pytest
 
-from turngym.benchmarks.suite import Panel, Suite, load_suite, panel_of, suite_names, suite_text
+from turngym.benchmarks.suite import (
+    MixedPanel,
+    Panel,
+    Suite,
+    TaskChoice,
+    load_suite,
+    panel_of,
+    suite_names,
+    suite_text,
+)
 from turngym.envs.pool import EnvRef
 from turngym.errors import ConfigError, TaskError, UnknownNameError
 
@@ -25,7 +34,7 @@ def test_every_bundled_suite_loads_under_its_own_name() -> None:
         loaded = load_suite(name)
         assert loaded.name == name
         assert loaded.description
-        assert loaded.env in gymnasium.registry
+        assert all(part.env in gymnasium.registry for part in loaded.environments)
 
 
 def test_textworld_panels_need_no_textworld() -> None:
@@ -47,6 +56,13 @@ def test_panels_of_bundled_suites_do_not_move() -> None:
     # A changed hash is a changed benchmark: give it a new name instead.
     assert panel_of(load_suite("textworld-w2o3q4")).hash == "28f1aa601ca8c02a"
     assert panel_of(load_suite("textworld-w2o3q4-wide")).hash == "ca1502e7b5fdf6d9"
+    assert panel_of(load_suite("textworld-w4o6q8")).hash == "99c81e9743e0ee08"
+    assert panel_of(load_suite("textworld-w4o6q8-wide")).hash == "e7e1e4191aebc562"
+    assert panel_of(load_suite("textworld-coin")).hash == "d9b96147af9af724"
+    assert panel_of(load_suite("textworld-cooking")).hash == "e8a92bdb4b21a285"
+    assert panel_of(load_suite("textworld-mix")).hash == "d4702f777cebc5b7"
+    assert panel_of(load_suite("textworld-simple")).hash == "f33a2440e4fc1a4c"
+    assert panel_of(load_suite("textworld-treasure")).hash == "9481560890f7d81e"
 
 
 def test_panel_hash_is_sha256_of_canonical_json() -> None:
@@ -65,7 +81,7 @@ def test_panel_hash_tells_tasks_arguments_and_environments_apart_but_not_names()
 def test_a_suite_is_found_by_path_and_can_be_copied_out(tmp_path: Path) -> None:
     copy = tmp_path / "mine.yaml"
     copy.write_text(suite_text("rooms-easy").replace("count: 200", "count: 7"))
-    assert load_suite(copy).tasks.count == 7
+    assert load_suite(copy).tasks == TaskChoice(split="test", start=0, count=7)
     assert load_suite(str(copy)) == load_suite(copy)
 
 
@@ -112,3 +128,65 @@ def test_a_split_is_cut_by_start_and_count(toy_id: str) -> None:
     assert panel_of(suite(env=toy_id, tasks={"split": "test"})).tasks == ("t6", "t7", "t8", "t9")
     with pytest.raises(TaskError, match=r"tasks 1 to 4 of 'test', which has 4\. Lower start or count"):
         panel_of(suite(env=toy_id, tasks={"split": "test", "start": 1, "count": 4}))
+
+
+PARTS: list[dict[str, Any]] = [
+    {"name": "one", "env": "toy", "tasks": RANGE},
+    {"name": "two", "env": "toy", "kwargs": {"level": 2}, "tasks": {"ids": ["b", "a"]}},
+]
+
+
+def test_a_suite_of_several_environments_has_their_tasks_one_after_another() -> None:
+    panel = panel_of(Suite.model_validate({"name": "mix", "parts": PARTS, "repeats": 2}))
+    assert isinstance(panel, MixedPanel)
+    assert panel.tasks == ("t/1", "t/2", "t/3", "b", "a")
+    assert [(part.suite, part.env.kwargs, part.repeats) for part in panel.parts] == [
+        ("one", {}, 2),
+        ("two", {"level": 2}, 2),
+    ]
+    text = (
+        '{"parts":[{"env":"toy","kwargs":{},"tasks":["t/1","t/2","t/3"]},'
+        '{"env":"toy","kwargs":{"level":2},"tasks":["b","a"]}]}'
+    )
+    assert panel.hash == hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"parts": PARTS, "env": "toy"}, "give the one or the others"),
+        ({"parts": PARTS, "tasks": RANGE}, "give the one or the others"),
+        ({}, "name env and tasks, or parts"),
+        ({"env": "toy"}, "name env and tasks, or parts"),
+        ({"parts": [PARTS[0], PARTS[0]]}, "give each a name of its own"),
+        ({"parts": [{"name": "one", "env": "toy"}]}, "tasks"),
+    ],
+)
+def test_a_suite_has_one_environment_or_parts(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        Suite.model_validate({"name": "mix", **changes})
+
+
+def test_a_task_stands_once_in_all_parts() -> None:
+    parts = [PARTS[0], {**PARTS[0], "name": "two", "kwargs": {"level": 2}}]
+    with pytest.raises(ConfigError, match="Suite 'mix': 3 tasks stand twice"):
+        panel_of(Suite.model_validate({"name": "mix", "parts": parts}))
+
+
+def test_bundled_textworld_suites_are_of_the_size_they_say() -> None:
+    sizes = {name: len(panel_of(load_suite(name)).tasks) for name in suite_names() if "textworld" in name}
+    assert sizes == {
+        "textworld-coin": 100,
+        "textworld-cooking": 100,
+        "textworld-mix": 100,
+        "textworld-simple": 100,
+        "textworld-treasure": 100,
+        "textworld-w2o3q4": 100,
+        "textworld-w2o3q4-wide": 250,
+        "textworld-w4o6q8": 100,
+        "textworld-w4o6q8-wide": 250,
+    }
+
+
+def test_the_hard_rooms_have_the_large_vocabulary() -> None:
+    assert load_suite("rooms-hard").kwargs["vocabulary"] == "large"

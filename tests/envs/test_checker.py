@@ -2,7 +2,7 @@
 
 import itertools
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -396,6 +396,22 @@ def test_arguments_reach_the_environment() -> None:
     assert "of 1 turns" in line(report, "expert").detail
 
 
+class Costly(Sequence[str]):
+    """Cannot be listed at all, and says where its tasks lie."""
+
+    def __init__(self, prefix: str, numbers: range) -> None:
+        self._range = TaskRange(prefix, numbers)
+
+    def __len__(self) -> int:
+        return 4
+
+    def __getitem__(self, index: Any) -> Any:
+        raise AssertionError("costs too much")
+
+    def covers(self) -> tuple[TaskRange, ...]:
+        return (self._range,)
+
+
 @pytest.mark.parametrize(
     ("one", "other", "shared"),
     [
@@ -406,6 +422,11 @@ def test_arguments_reach_the_environment() -> None:
         (TaskRange("a/", range(0, 20, 2)), TaskRange("a/", range(1, 20, 3)), "a/4"),
         (TaskRange("a/", range(10)), ["x", "a/7"], "a/7"),
         (["x"], ["y"], None),
+        (TaskRange("a/", range(0)), TaskRange("a/", range(5)), None),
+        (TaskRange("a", range(10, 20)), TaskRange("a1", range(3)), "a10"),
+        (Costly("a/", range(9)), TaskRange("a/", range(9, 12)), None),
+        (["a/9", "b/3"], Costly("a/", range(9)), None),
+        (Costly("a/", range(9)), Costly("b/", range(9)), None),
     ],
 )
 def test_shared_tasks_are_found(one: Any, other: Any, shared: str | None) -> None:

@@ -8,9 +8,9 @@ import pytest
 
 import turngym
 from turngym.envs.textworld.env import TextWorldEnv
+from turngym.envs.textworld.families.custom import CustomLevel
 from turngym.envs.textworld.games import load_game
 from turngym.envs.textworld.language import COMPOUND, refusal
-from turngym.envs.textworld.levels import Level
 from turngym.envs.textworld.machine import Machine
 
 pytestmark = pytest.mark.textworld
@@ -53,7 +53,7 @@ def test_commands_about_the_program_are_refused_and_change_nothing() -> None:
 @pytest.mark.filterwarnings("ignore::jericho.UnsupportedGameWarning")
 def test_every_meta_verb_of_the_story_is_refused(tmp_path: Path) -> None:
     # Found by trying each word that the story's parser knows: what the program says of itself gives it away.
-    story = load_game(Level(2, 3, 4), 1).story
+    story = load_game(CustomLevel(2, 3, 4), 1).story
     (tmp_path / "story.z8").write_bytes(story)
     words = [entry.word for entry in jericho.FrotzEnv(str(tmp_path / "story.z8")).get_dictionary()]
     assert len(words) > 300 and "superbrie" in words

@@ -167,8 +167,9 @@ def test_a_second_episode_and_a_snapshot_are_as_the_first() -> None:
 
 
 def test_wrong_arguments_and_ids_say_so() -> None:
-    with pytest.raises(ConfigError, match="only 'custom' for now"):
-        made(family="cooking")
+    with pytest.raises(ConfigError, match="Did you mean 'cooking'"):
+        made(family="coking")
+    assert made(family="coin").level.name == "l5"
     for level in ("w2", "w0-o3-q4", "w2-o3-q4 ", "W2-o3-q4"):
         with pytest.raises(ConfigError, match="is no level"):
             made(level=level)
@@ -183,7 +184,7 @@ def test_wrong_arguments_and_ids_say_so() -> None:
     ):
         with pytest.raises(TaskError, match="custom/w2-o3-q4/17"):
             env.reset(options={"task": task})
-    for task in ("custom/w4-o6-q8/17", "cooking/w2-o3-q4/17", f"custom/w2-o3-q4/{2**32}"):
+    for task in ("custom/w4-o6-q8/17", "custom/w2-o3-q4-last/17", "coin/l5/17", f"custom/w2-o3-q4/{2**32}"):
         with pytest.raises(TaskError):
             env.reset(options={"task": task})
 

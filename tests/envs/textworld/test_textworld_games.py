@@ -5,21 +5,24 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+from textworld.generator import CouldNotCompileGameError
 
 from turngym.envs.textworld import backend
+from turngym.envs.textworld.families.custom import CustomLevel
 from turngym.envs.textworld.games import game_path, load_card, load_game, prepare
-from turngym.envs.textworld.levels import Level, task_id
+from turngym.envs.textworld.levels import task_id
 from turngym.envs.textworld.paraphrases import revealed
 from turngym.errors import InfraError, TaskError
 
 pytestmark = pytest.mark.textworld
 
-SMALL = Level(2, 3, 4)
+SMALL = CustomLevel(2, 3, 4)
 
 
-def made_by_the_command(seed: int, level: Level, folder: Path) -> tuple[bytes, dict[str, object]]:
+def made_by_the_command(seed: int, level: CustomLevel, folder: Path) -> tuple[bytes, dict[str, object]]:
     story = folder / f"{level.name}_{seed}.z8"
     command = [sys.executable, str(Path(sys.executable).with_name("tw-make")), "custom"]
     size = ["--world-size", level.rooms, "--nb-objects", level.objects, "--quest-length", level.quest_length]
@@ -41,7 +44,7 @@ def test_our_game_is_the_commands_game(seed: int, tmp_path: Path) -> None:
 @pytest.mark.full
 @pytest.mark.parametrize("seed", [1, 2, 3, 4, 30001])
 def test_our_games_are_the_commands_games(seed: int, tmp_path: Path) -> None:
-    for level in (SMALL, Level(4, 6, 8)):
+    for level in (SMALL, CustomLevel(4, 6, 8)):
         story, game = made_by_the_command(seed, level, tmp_path)
         ours = load_game(level, seed)
         assert ours.story == story and json.loads(json.dumps(ours.game)) == game
@@ -82,8 +85,9 @@ def test_prepare_makes_what_is_missing_and_no_more() -> None:
 
 def test_two_processes_may_make_the_same_game_at_once() -> None:
     code = (
-        "import hashlib; from turngym.envs.textworld.games import load_game; from turngym.envs.textworld.levels import "
-        "Level; print(hashlib.sha256(load_game(Level(2, 3, 4), 40003).story).hexdigest())"
+        "import hashlib; from turngym.envs.textworld.games import load_game\n"
+        "from turngym.envs.textworld.families.custom import CustomLevel\n"
+        "print(hashlib.sha256(load_game(CustomLevel(2, 3, 4), 40003).story).hexdigest())"
     )
     environ = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     both = [
@@ -97,13 +101,26 @@ def test_two_processes_may_make_the_same_game_at_once() -> None:
     load_game(SMALL, 40003)
 
 
-def test_a_damaged_file_is_made_again() -> None:
+@pytest.mark.parametrize("part", ["card.json", "story.z8"])
+def test_a_damaged_file_is_reported_once_and_made_again(
+    part: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    stored = load_game(SMALL, 1)
+    monkeypatch.setenv("TURNGYM_CACHE", str(tmp_path))
+    monkeypatch.setattr("turngym.envs.textworld.games.make_stored_game", lambda level, seed: stored)
     path = game_path(SMALL, 1)
     load_game(SMALL, 1)
     whole = path.read_bytes()
+    for _ in range(2):
+        data = bytearray(whole)
+        data[whole.index(part.encode()) + len(part) + 500] ^= 0xFF
+        path.write_bytes(data)
+        assert load_game(SMALL, 1) == stored
+        assert path.read_bytes() == whole
     path.write_bytes(whole[:1000])
-    load_game(SMALL, 1)
+    assert prepare([task_id(SMALL, 1)], processes=1, progress=False) == 1
     assert path.read_bytes() == whole
+    assert [record.message.count("is damaged") for record in caplog.records] == [1]
 
 
 def test_a_failed_compile_and_a_full_disk_are_infra_errors(
@@ -118,5 +135,17 @@ def test_a_failed_compile_and_a_full_disk_are_infra_errors(
             load_game(SMALL, 1)
     game = backend.generate(SMALL, 1)
     monkeypatch.setenv("INFORM_HOME", str(tmp_path))
-    with pytest.raises(InfraError, match="Inform"):
+    with pytest.raises(InfraError, match="Inform could not be run"):
         backend.compile_story(game)
+
+
+def test_a_compile_without_room_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(game: object, options: object) -> None:
+        raise CouldNotCompileGameError("inform6 died")
+
+    monkeypatch.setattr(backend, "compile_game", fail)
+    with pytest.raises(InfraError, match="inform6 died"):
+        backend.compile_story(None)
+    monkeypatch.setattr("shutil.disk_usage", lambda path: SimpleNamespace(free=1_000_000))
+    with pytest.raises(InfraError, match=r"has 1 MB left\. Free that disk, or set TMPDIR"):
+        backend.compile_story(None)

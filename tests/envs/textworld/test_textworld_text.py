@@ -20,6 +20,20 @@ def test_a_reply_loses_trace_prompt_and_status_line() -> None:
     assert reply.acted and not reply.won and not reply.lost
 
 
+def test_the_points_stand_in_the_status_line() -> None:
+    assert read_reply("\nTaken.\n\n>      -= Studio =-7/12").points == 7
+    assert read_reply("\n -= Studio =-7/12 \n\n>   ").points == 0
+
+
+def test_lines_of_a_recipe_stay_apart() -> None:
+    raw = (
+        "\n[examining the cookbook]\nYou read:\n\nIngredients:\nred egg\n  oil\n\nDirections:\nfry the red egg\n"
+        "  prepare meal\n\n\n[examining the cookbook - succeeded]\n" + STATUS
+    )
+    wanted = "you read: ingredients: red egg, oil. directions: fry the red egg, prepare meal."
+    assert read_reply(raw).text == wanted
+
+
 def test_a_failed_action_acted_without_an_event() -> None:
     reply = read_reply(
         "\n[going west]\nYou can't go that way.\n[going west - failed the can't go that way rule]\n" + STATUS
