@@ -80,14 +80,13 @@ def bench(
     panel = _panel(suite)
     with ExitStack() as stack:
         if pool is None:
-            pool = make_pool(workers=options.workers, envs=[panel.env])
+            pool = make_pool(workers=options.workers, envs=[part.env for part in panel.parts])
             stack.callback(pool.close)
-        pool.prepare(panel.env, panel.tasks[: options.max_tasks])
         observers = [stack.enter_context(_saving(options.episodes_path))] if options.episodes_path else []
         results: list[BenchResult] = []
         for mode, player in _players(agent, modes):
             if not results:
-                _prepare(panel, panel.tasks[: options.max_tasks], player)
+                _prepare(panel, panel.tasks[: options.max_tasks], player, pool)
             repeats = panel.repeats if options.repeats is None else options.repeats
             played = Played(player.name, mode, repeats if mode == "sampled" else 1, seed=options.seed)
             jobs = bench_jobs(panel, played, max_tasks=options.max_tasks)
@@ -133,14 +132,14 @@ def bench_jobs(panel: Panel | MixedPanel, played: Played, *, max_tasks: int | No
     ]
 
 
-def _prepare(panel: Panel | MixedPanel, tasks: Sequence[str], player: Agent) -> None:
+def _prepare(panel: Panel | MixedPanel, tasks: Sequence[str], player: Agent, pool: EnvPool) -> None:
     played = {*tasks}
     for part in panel.parts:
         require_expert(player, part.env)
     for part in panel.parts:
         mine = [task for task in part.tasks if task in played]
         if mine:
-            part.env.prepare(mine)
+            pool.prepare(part.env, mine)
 
 
 def _panel(suite: str | Path | Suite | Panel | MixedPanel) -> Panel | MixedPanel:

@@ -53,8 +53,8 @@ def outline(demo: Demonstration) -> Demonstration:
     if any(shown.unseen(command, allowed) for command in card.walkthrough):
         return demo
     count = len(card.walkthrough)
-    authors: tuple[Author, ...] = ("expert",) * count
-    return replace(demo, observations=("",) * count, commands=card.walkthrough, authors=authors)
+    expert: Author = "expert"
+    return replace(demo, observations=("",) * count, commands=card.walkthrough, authors=(expert,) * count)
 
 
 def rename(demo: Demonstration, rng: np.random.Generator, *, wide: bool) -> Demonstration:
