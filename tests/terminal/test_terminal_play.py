@@ -140,20 +140,23 @@ def test_a_terminal_has_a_prompt_and_a_history_and_ctrl_d_leaves(tmp_path: Path)
         env={"PYTHONPATH": str(ROOT / "src"), "TERM": "xterm", "PATH": os.environ["PATH"]},
     )  # fmt: skip
     os.close(theirs)
-    shown = ""
+    shown, place = "", 0
 
-    def read_until(needle: str, count: int) -> None:
-        nonlocal shown
-        while shown.count(needle) < count:
-            shown += os.read(ours, 4096).decode()
+    def read_until(*needles: str) -> None:
+        nonlocal shown, place
+        for needle in needles:
+            while needle not in shown[place:]:
+                shown += os.read(ours, 4096).decode()
+            place = shown.index(needle, place) + len(needle)
 
-    read_until("> ", 1)
+    # Keys wait for the prompt: before it stands, the terminal itself would take an arrow or Ctrl-D for its own.
+    read_until("> ")
     os.write(ours, b"inventory\n")
-    read_until("[turn 1 of", 1)
+    read_until("[turn 1 of", "> ")
     os.write(ours, b"\x1b[A\n")  # The arrow up brings the last line again.
-    read_until("[turn 2 of", 1)
+    read_until("[turn 2 of", "> ")
     os.write(ours, b"\x04")
-    read_until("Left after 2 turns.", 1)
+    read_until("Left after 2 turns.")
     assert process.wait(timeout=60) == 0
     os.close(ours)
     assert "Traceback" not in shown
