@@ -225,7 +225,9 @@ def test_workers_that_die_without_a_call_again_and_again_stop_the_run(wait_for: 
 # Ends of the whole program, each in a process of its own.
 
 PROGRAM = """
-import sys
+import signal, sys
+# A shell without job control starts what runs in its background with Ctrl-C ignored, and children inherit that.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 sys.path.insert(0, {here!r})
 from turngym.envs.pool import Call, EnvRef, Key, ProcessPool
 ref = EnvRef("faulty_env:toy/Faulty-v0")
