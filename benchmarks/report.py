@@ -189,9 +189,23 @@ class ImprovementReport:
     num_left_out: int
 
 
+def write_whole(text: str, path: Path) -> None:
+    """Writes a text and a line end, whole or not at all: beside the path first, then renamed."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    beside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        with beside.open("w", encoding="utf-8") as file:
+            file.write(text + "\n")
+            file.flush()
+            os.fsync(file.fileno())
+        beside.replace(path)
+    finally:
+        beside.unlink(missing_ok=True)
+
+
 def write_result(result: BenchResult, path: Path) -> None:
     """Writes the result as JSON, whole or not at all: beside the path first, then renamed."""
-    _write_whole(result.model_dump_json(indent=2), path)
+    write_whole(result.model_dump_json(indent=2), path)
 
 
 def read_result(path: Path) -> BenchResult:
@@ -209,7 +223,7 @@ class BenchResults(RootModel[dict[Mode, BenchResult]]):
 
 def write_results(results: Sequence[BenchResult], path: Path) -> None:
     """Writes the results of one benchmark as one JSON object, mode -> result, whole or not at all."""
-    _write_whole(BenchResults({result.mode: result for result in results}).model_dump_json(indent=2), path)
+    write_whole(BenchResults({result.mode: result for result in results}).model_dump_json(indent=2), path)
 
 
 def read_results(path: Path) -> dict[Mode, BenchResult]:
@@ -219,19 +233,6 @@ def read_results(path: Path) -> dict[Mode, BenchResult]:
         FileFormatError: the file cannot be read, or holds no results.
     """
     return _parsed(BenchResults, path).root
-
-
-def _write_whole(text: str, path: Path) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        with beside.open("w", encoding="utf-8") as file:
-            file.write(text + "\n")
-            file.flush()
-            os.fsync(file.fileno())
-        beside.replace(path)
-    finally:
-        beside.unlink(missing_ok=True)
 
 
 def _parsed(model: type[ModelT], path: Path) -> ModelT:

@@ -15,8 +15,21 @@ from turngym.episode_file import write_episodes
 from turngym.training.recipe import recipe_names
 
 ROOT = Path(__file__).parents[1]
-COMMANDS = ("list", "help", "recipe", "check", "play", "view", "train", "sft", "bench", "demo", "sweep")
-KINDS = ("envs", "suites", "recipes", "advantage")
+COMMANDS = (
+    "list",
+    "help",
+    "recipe",
+    "check",
+    "play",
+    "view",
+    "train",
+    "sft",
+    "bench",
+    "demo",
+    "sweep",
+    "speed",
+)
+KINDS = ("envs", "suites", "recipes", "speed", "advantage")
 TINY = [
     "model.hidden=16", "model.layers=1", "model.heads=2", "model.ff=16",
     "sft.steps=1", "sft.tasks.count=4", "sft.episodes_per_step=2", "sft.demos.noise=[0.0]",
@@ -122,6 +135,13 @@ BAD = {
     "unknown suite": ("bench room-easy --agent expert", "No suite 'room-easy'", "Did you mean 'rooms-easy'?"),
     "unknown agent": ("bench rooms-easy --agent exprt", "No agent 'exprt'", "Did you mean 'expert'?"),
     "absent checkpoint": ("bench rooms-easy --agent a/b", "No checkpoint folder 'a/b'", "Give a folder"),
+    "unknown speed entry": ("speed textwrld", "No speed entry 'textwrld'", "Did you mean 'textworld'?"),
+    "unknown speed entry in help": ("help speed textwrld", "No speed entry 'textwrld'", "Did you mean 'textworld'?"),
+    "unknown setting of speed": ("speed textworld lvel=x", "lvel is not a setting", "Did you mean 'level'?"),
+    "no games to time": ("speed textworld games=0", "games = 0", "greater than or equal to 1"),
+    "one round of speed": ("speed textworld --rounds 1", "rounds = 1", "give 2 or more"),
+    "folder for the record of speed": ("speed textworld --json .", "--json . is a folder", "Give a file"),
+    "absent Python of a peer": ("speed textworld --peer-python none/python", "none/python", "Give the path"),
     "no checkpoint": ("bench rooms-easy --agent .", "holds no turngym_agent.json", "Give a checkpoint"),
 }  # fmt: skip
 
@@ -285,6 +305,7 @@ def test_list_shows_the_kinds(turngym: Turngym) -> None:
         ("envs", "turngym/TextWorld-v0"),
         ("suites", "rooms-easy"),
         ("recipes", "rooms-demo"),
+        ("speed", "textworld"),
         ("advantage", "rloo"),
     ],
 )
@@ -301,6 +322,7 @@ def test_list_of_a_kind(kind: str, name: str, turngym: Turngym) -> None:
         ("advantage gae", "lam"),
         ("env Rooms-v0", "turngym/Rooms-v0"),
         pytest.param("env TextWorld-v0", "turngym/TextWorld-v0", marks=pytest.mark.textworld),
+        ("speed textworld", "Settings of textworld"),
         ("recipe", "Stage rl"),
         ("recipe", "worker_memory_mb"),
     ],

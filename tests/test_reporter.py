@@ -1,11 +1,11 @@
-"""Training in the terminal."""
+"""Long work in the terminal."""
 
 from io import StringIO
 
 import pytest
 from rich.console import Console
 
-from turngym.reporter import TrainingReporter
+from turngym.reporter import SpeedReporter, TrainingReporter
 from turngym.training.metrics import MetricValue
 
 RL_ROW: dict[str, MetricValue] = {
@@ -54,3 +54,13 @@ def test_a_bar_is_gone_when_its_work_is_done_or_stopped_and_may_come_again() -> 
         raise KeyboardInterrupt
     assert file.getvalue().count(hide) == file.getvalue().count(show) == 2
     assert "demonstrations" in file.getvalue()
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_the_bar_of_speed_names_what_runs_on_a_terminal_alone(terminal: bool) -> None:
+    file = StringIO()
+    with SpeedReporter(Console(file=file, width=200, force_terminal=terminal)) as shown:
+        shown.progress("round 1 of 2: train, inline", 0, 4)
+        shown.progress("round 2 of 2: train, inline", 2, 4)
+    assert ("round 2 of 2: train, inline" in file.getvalue()) == terminal
+    assert bool(file.getvalue()) == terminal

@@ -108,7 +108,9 @@ def test_installed_wheel_makes_an_environment(installed: Path) -> None:
     assert text and task
 
 
-@pytest.mark.parametrize(("kind", "name"), [("recipes", "rooms-demo"), ("suites", "rooms-easy")])
+@pytest.mark.parametrize(
+    ("kind", "name"), [("recipes", "rooms-demo"), ("suites", "rooms-easy"), ("speed", "textworld")]
+)
 def test_installed_wheel_finds_its_data(kind: str, name: str, installed: Path) -> None:
     listed = run("-m", "turngym.cli", "list", kind, folder=installed, path=installed)
     assert name in {line.split()[0] for line in listed.splitlines()}

@@ -1,4 +1,4 @@
-"""What there is, by kind: environments, suites, recipes, and the choices that recipes make."""
+"""What there is, by kind: environments, suites, recipes, timings, and the choices that recipes make."""
 
 import ast
 import importlib
@@ -16,7 +16,13 @@ RECIPE_CHARS = 90
 def kinds() -> dict[str, str]:
     """Every kind that `entries` knows, with a summary."""
     choices = {kind: "a choice in recipes" for kind in registries()}
-    return {"envs": "environments", "suites": "benchmarks", "recipes": "runs"} | choices
+    fixed = {
+        "envs": "environments",
+        "suites": "benchmarks",
+        "recipes": "runs",
+        "speed": "timings against peers",
+    }
+    return fixed | choices
 
 
 def entries(kind: str) -> dict[str, str]:
@@ -33,6 +39,10 @@ def entries(kind: str) -> dict[str, str]:
         return {name: load_suite(name).description for name in suite_names()}
     if kind in ("recipe", "recipes"):
         return _recipes()
+    if kind == "speed":
+        from turngym.benchmarks.speed.entry import entry_names, find_entry
+
+        return {name: find_entry(name).summary for name in entry_names()}
     registry = registries().get(kind)
     if registry is None:
         raise UnknownNameError(f"No kind {kind!r}. {suggest(kind, kinds())}")

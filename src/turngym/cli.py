@@ -1,5 +1,6 @@
 """The command line."""
 
+import contextlib
 import inspect
 import logging
 import os
@@ -16,7 +17,7 @@ from rich.logging import RichHandler
 from rich.table import Table
 
 from turngym.errors import ConfigError, TurngymError, UnknownNameError, suggest
-from turngym.reporter import TrainingReporter
+from turngym.reporter import SpeedReporter, TrainingReporter
 
 app = typer.Typer(
     name="turngym",
@@ -87,10 +88,10 @@ def _top(version: Annotated[bool, typer.Option("--version", help="Print the vers
 @app.command("list")
 def list_command(
     kind: Annotated[
-        str, typer.Argument(help="envs, suites, recipes, or a kind of choice such as advantage.")
+        str, typer.Argument(help="envs, suites, recipes, speed, or a kind of choice such as advantage.")
     ] = "",
 ) -> None:
-    """List what there is: envs, suites, recipes, advantage, ..."""
+    """List what there is: envs, suites, recipes, speed, advantage, ..."""
     from turngym.catalog import entries, kinds
 
     for name, summary in (entries(kind) if kind else kinds()).items():
@@ -99,10 +100,10 @@ def list_command(
 
 @app.command("help")
 def help_command(
-    kind: Annotated[str, typer.Argument(help="env, recipe, or a kind of choice such as advantage.")],
+    kind: Annotated[str, typer.Argument(help="env, recipe, speed, or a kind of choice such as advantage.")],
     name: Annotated[str, typer.Argument(help="Which one.")] = "",
 ) -> None:
-    """Explain one thing: `help advantage rloo`, `help env Rooms-v0`, `help recipe`."""
+    """Explain one thing: `help advantage rloo`, `help env Rooms-v0`, `help speed textworld`, `help recipe`."""
     from turngym.catalog import env_text, registries
 
     if kind in ("env", "envs"):
@@ -113,10 +114,18 @@ def help_command(
         titled = {"Recipe": Recipe, "run": RunSettings, "Stage sft": SftSettings, "Stage rl": RlSettings}
         for title, model in titled.items():
             _print_settings(title, model)
+    elif kind == "speed":
+        from turngym.benchmarks.speed.entry import find_entry
+
+        entry = find_entry(name)
+        print(entry.text)
+        _print_settings(f"Settings of {name}", entry.settings)
     else:
         registry = registries().get(kind)
         if registry is None:
-            raise UnknownNameError(f"No kind {kind!r}. {suggest(kind, ['env', 'recipe', *registries()])}")
+            raise UnknownNameError(
+                f"No kind {kind!r}. {suggest(kind, ['env', 'recipe', 'speed', *registries()])}"
+            )
         method = registry[name]
         print(inspect.getdoc(method.function) or method.summary)
         _print_settings(f"Settings of {name}", method.settings)
@@ -272,6 +281,47 @@ def sweep(
         raise ConfigError(f"--seeds {seeds!r}: give whole numbers parted by commas, as in 1,2,3.")
     options = SweepOptions(start, suite, tuple(int(number) for number in numbers), tuple(change or ()))
     run_sweep(recipes, options, out, reporter=TrainingReporter(console))
+
+
+@app.command()
+def speed(
+    name: Annotated[str, typer.Argument(help="What to measure; `turngym list speed`.")],
+    overrides: Overrides = None,
+    rounds: Annotated[int, typer.Option(help="Rounds, 2 or more; each side runs once in each.")] = 5,
+    json: Annotated[
+        str, typer.Option(help="Write the whole record to this file; - prints it instead of the tables.")
+    ] = "",
+    peer_python: Annotated[
+        str,
+        typer.Option(
+            help="Python that has the peer; else the peer's environment is made, once, in the cache folder."
+        ),
+    ] = "",
+) -> None:
+    """Measure turngym against a peer, in one run, as a ratio with its interval."""
+    from turngym.benchmarks.report import write_whole
+    from turngym.benchmarks.speed.entry import find_entry
+    from turngym.benchmarks.speed.harness import measure_speed
+    from turngym.benchmarks.speed.report import report_tables
+    from turngym.config import parse_yaml, validate
+
+    entry = find_entry(name)
+    given = {key: parse_yaml(text, source=key) for key, text in _pairs(overrides)}
+    settings = validate(entry.settings, given, source=f"speed {name}")
+    if json not in ("", "-") and Path(json).is_dir():
+        raise ConfigError(f"--json {json} is a folder. Give a file, or - to print the record.")
+    # Games that have to be made show bars of their own, and standard output may be the record.
+    with SpeedReporter(errors) as reporter, contextlib.redirect_stdout(sys.stderr):
+        report = measure_speed(
+            entry, settings, rounds=rounds, peer_python=peer_python, on_progress=reporter.progress
+        )
+    text = report.model_dump_json(indent=2)
+    if json == "-":
+        print(text)
+        return
+    console.print(report_tables(report), highlight=False)
+    if json:
+        write_whole(text, Path(json))
 
 
 def _train(recipe: str, overrides: list[str] | None, *, only: str | None) -> None:

@@ -10,6 +10,7 @@
     │   └── CheckpointError                 a checkpoint folder is absent, half written or of another kind
     ├── EnvContractError (TypeError)        an environment class breaks the contract of TurnEnv
     ├── InfraError (RuntimeError)           a worker, sandbox or server failed; never the agent's doing
+    ├── MeasurementError (RuntimeError)     a speed comparison cannot be made, or would compare different work
     ├── CollapseError (RuntimeError)        training stopped itself; the last good checkpoint is named
     └── BalanceError (AssertionError)       a ledger does not balance: a bug of ours
 
@@ -73,6 +74,10 @@ class EnvContractError(TurngymError, TypeError):
 
 class InfraError(TurngymError, RuntimeError):
     """A worker, sandbox or server failed; never the agent's doing."""
+
+
+class MeasurementError(TurngymError, RuntimeError):
+    """A speed comparison cannot be made, or would compare different work."""
 
 
 class CollapseError(TurngymError, RuntimeError):

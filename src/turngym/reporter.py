@@ -1,9 +1,17 @@
-"""Training as the terminal shows it: a line per update, a bar for long work."""
+"""Long work as the terminal shows it: of training a line per update and bars, of speed a bar for its programs."""
 
 from collections.abc import Mapping
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TaskID,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 
 
 class TrainingReporter:
@@ -63,3 +71,32 @@ class TrainingReporter:
         self._progress.remove_task(self._tasks.pop(what))
         if not self._tasks:
             self._progress.stop()
+
+
+class SpeedReporter:
+    """Shows on a terminal which of many programs runs now; elsewhere nothing."""
+
+    def __init__(self, console: Console) -> None:
+        self.console = console
+        self._progress = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            console=console,
+            transient=True,
+        )
+        self._task = self._progress.add_task("", total=None)
+
+    def __enter__(self) -> "SpeedReporter":
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self.console.is_terminal:
+            self._progress.stop()
+
+    def progress(self, what: str, done: int, total: int) -> None:
+        """Names what runs now, and moves the bar, which is drawn from the first call on."""
+        self._progress.update(self._task, description=what, completed=done, total=total)
+        if self.console.is_terminal:
+            self._progress.start()
