@@ -54,6 +54,8 @@ class Progress:
             action = self._inform.detect_action(event, self._now.valid_actions)
             if action is None and event.startswith("taking the "):
                 action = self._taken_out(event.removeprefix("taking the "))
+            if action is None and event.startswith("entering "):
+                action = self._gone_through(event.removeprefix("entering ").removeprefix("the "))
             if action is not None:
                 self._now.update(action)
 
@@ -132,6 +134,20 @@ class Progress:
             if action.name.split("/")[0] == "take":
                 command = self._inform.gen_commands_from_actions([action])[0].lower()
                 if command.startswith(f"take {name.lower()} from "):
+                    return action
+        return None
+
+    def _gone_through(self, name: str) -> Any:
+        # "enter gate" goes where the gate leads, under an event of its own, and TextWorld knows directions only.
+        behind = {
+            fact.arguments[2].name
+            for fact in self._now.state.facts
+            if fact.name == "link" and self._names[fact.arguments[1].name] == name.lower()
+        }
+        for action in self._now.valid_actions:
+            if action.name.startswith("go/"):
+                room = next(fact.arguments[1].name for fact in action.postconditions if fact.name == "at")
+                if room in behind:
                     return action
         return None
 
