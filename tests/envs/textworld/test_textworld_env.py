@@ -199,6 +199,8 @@ def test_wrong_arguments_and_ids_say_so() -> None:
     for task in ("custom/w4-o6-q8/17", "custom/w2-o3-q4-last/17", "coin/l5/17", f"custom/w2-o3-q4/{2**32}"):
         with pytest.raises(TaskError):
             env.reset(options={"task": task})
+        with pytest.raises(TaskError):
+            env.prepare([task])  # at once, and not when the games of a wrong level are made
 
 
 def test_importing_turngym_needs_no_textworld() -> None:
