@@ -293,10 +293,12 @@ def result_table(results: Sequence[BenchResult]) -> Table:
     for name, differing in (("suite", suites), ("agent", agents)):
         if len(differing) > 1:
             table.add_column(name)
-    table.add_column("mode", no_wrap=True)
     several = any(result.parts for result in results)
     if several:
-        table.add_column("part")
+        # In one column, and folded: names of parts are long, and a row must fit a terminal.
+        table.add_column("mode: part", min_width=10, overflow="fold")
+    else:
+        table.add_column("mode", no_wrap=True)
     for name in ("success %", "tasks", "return", "turns", "invalid %"):
         table.add_column(name, justify="right", no_wrap=True)
     table.add_column("not won", min_width=10, overflow="fold")
@@ -305,9 +307,8 @@ def result_table(results: Sequence[BenchResult]) -> Table:
         first = [
             *([result.suite] if len(suites) > 1 else []),
             *([result.agent.replace("[", r"\[")] if len(agents) > 1 else []),
-            result.mode,
         ]
-        table.add_row(*first, *(["all"] if several else []), *_figures(result))
+        table.add_row(*first, f"{result.mode}: all" if several else result.mode, *_figures(result))
         for part in result.parts:
             table.add_row(*("" for _ in first), part.name.replace("[", r"\["), *_figures(part))
         head = f"{result.agent} ({result.mode}, panel {result.panel_hash}, {result.interval})"

@@ -119,7 +119,7 @@ class Panel:
     repeats: int
 
     def __post_init__(self) -> None:
-        _check_once(self.suite, self.tasks)
+        _check_once(self.suite, (self,))
 
     @property
     def parts(self) -> "tuple[Panel, ...]":
@@ -141,7 +141,7 @@ class MixedPanel:
     repeats: int
 
     def __post_init__(self) -> None:
-        _check_once(self.suite, self.tasks)
+        _check_once(self.suite, self.parts)
 
     @property
     def tasks(self) -> tuple[str, ...]:
@@ -154,11 +154,16 @@ class MixedPanel:
         return _hash({"parts": [_content(part) for part in self.parts]})
 
 
-def _check_once(suite: str, tasks: Sequence[str]) -> None:
-    doubled = len(tasks) - len({*tasks})
-    if doubled or not tasks:
-        what = f"{doubled} tasks stand twice" if doubled else "there is no task"
-        raise ConfigError(f"Suite {suite!r}: {what}. List each task once, and one at least.")
+def _check_once(suite: str, parts: Sequence[Panel]) -> None:
+    places: dict[str, str] = {}
+    for part in parts:
+        for task in part.tasks:
+            if task in places:
+                where = "" if places[task] == part.suite else f", in {places[task]!r} and in {part.suite!r}"
+                raise ConfigError(f"Suite {suite!r}: task {task!r} stands twice{where}. List each task once.")
+            places[task] = part.suite
+    if not places:
+        raise ConfigError(f"Suite {suite!r} has no task. List one at least.")
 
 
 def _content(panel: Panel) -> dict[str, Any]:

@@ -386,6 +386,7 @@ def test_check_passes_a_good_environment(turngym: Turngym) -> None:
     ended = turngym("check", "Rooms-v0")
     assert ended.code == 0, ended.out
     assert "fail" not in {line.split()[0] for line in ended.out.splitlines() if line.strip()}
+    assert ended.out.splitlines()[-1] == "Rooms-v0: 17 checks passed"
 
 
 def test_check_fails_a_broken_environment_of_the_current_folder(tmp_path: Path) -> None:

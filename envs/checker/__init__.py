@@ -8,6 +8,7 @@ from turngym.envs.checker import commands, contract, sameness, solving
 from turngym.envs.checker.report import CheckLine, CheckReport, Finding, fault
 from turngym.envs.checker.subject import Subject, sample_tasks
 from turngym.envs.pool import CALLER_ERRORS, EnvRef
+from turngym.errors import InfraError
 from turngym.types import SPLITS
 
 __all__ = ["CHECKS", "CheckLine", "CheckReport", "check_env"]
@@ -42,6 +43,7 @@ def check_env(
     tasks_per_split: int = 5,
     junk_actions: int = 1000,
     seed: int = 0,
+    on_line: Callable[[CheckLine], None] | None = None,
 ) -> CheckReport:
     """Report on one environment, one line for each of `CHECKS`.
 
@@ -52,21 +54,24 @@ def check_env(
         tasks_per_split: tasks of each split that are looked at, at even distances.
         junk_actions: actions of the junk check.
         seed: seeds the episodes of the check.
+        on_line: called with each line as soon as it is there; slow environments take minutes for all.
 
     Raises:
         ConfigError: the environment cannot be made: unknown id or wrong argument.
+        InfraError: what its tasks need cannot be made, as on a full disk.
     """
     ref = EnvRef.of(env, **(kwargs or {}))
     try:
         made = ref.make(list_commands=True)
         tasks = {name: sample_tasks(made.splits.get(name, ()), tasks_per_split) for name in SPLITS}
-    except CALLER_ERRORS:
+        made.prepare([task for some in tasks.values() for task in some if isinstance(task, str)])
+    except (*CALLER_ERRORS, InfraError):
         raise
     except Exception as error:  # noqa: BLE001 - the border to the author's code
-        return CheckReport(ref.env_id, (_line("made", fault(error, "making it", strict=strict)),))
+        return CheckReport(ref.env_id, (_told("made", fault(error, "making it", strict=strict), on_line),))
     subject = Subject(ref, {name: some for name, some in tasks.items() if some}, seed, junk_actions, strict)
     names = CHECKS if subject.tasks else ("splits",)
-    return CheckReport(ref.env_id, tuple(_line(name, _run(name, subject)) for name in names))
+    return CheckReport(ref.env_id, tuple(_told(name, _run(name, subject), on_line) for name in names))
 
 
 def _run(name: str, subject: Subject) -> Finding:
@@ -76,5 +81,8 @@ def _run(name: str, subject: Subject) -> Finding:
         return fault(error, f"the check {name!r} ran", strict=subject.strict)
 
 
-def _line(name: str, finding: Finding) -> CheckLine:
-    return CheckLine(name, finding.status, finding.detail, finding.next_step)
+def _told(name: str, finding: Finding, on_line: Callable[[CheckLine], None] | None) -> CheckLine:
+    line = CheckLine(name, finding.status, finding.detail, finding.next_step)
+    if on_line is not None:
+        on_line(line)
+    return line

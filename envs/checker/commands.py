@@ -107,7 +107,7 @@ def check_junk(subject: Subject) -> Finding:
                 f"the observation after {action[:200]!r} is a {type(observation).__name__}", "Return a str."
             )
         running = not (terminated or truncated)
-    return ok(f"{subject.junk_actions} junk actions in {episodes} episodes")
+    return ok(f"{subject.junk_actions} junk actions in {episodes} episodes raise nothing")
 
 
 _ODD_TEXTS = (

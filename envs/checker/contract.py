@@ -65,7 +65,7 @@ def check_info(subject: Subject) -> Finding:
             wrong = _wrong_info(info, RESET_KEYS if turn == 0 else STEP_KEYS)
             if wrong:
                 return fail(f"task {task!r}, turn {turn}: {wrong}", "Leave info to the base class.")
-    return ok(f"{answers} infos of {len(subject.few_tasks)} tasks")
+    return ok(f"{answers} infos of {len(subject.few_tasks)} tasks have the keys and types of TurnInfo")
 
 
 def _wrong_info(info: dict[str, Any], keys: frozenset[str]) -> str:
@@ -133,7 +133,7 @@ def check_task_ids(subject: Subject) -> Finding:
         taken.append(bad[:40])
     if taken:
         return warn(f"load takes {taken}", "Raise TaskError: a mistyped id should not play another task.")
-    return ok("ids that are none raise TaskError")
+    return ok("wrong task ids raise TaskError")
 
 
 def check_instructions(subject: Subject) -> Finding:
@@ -151,4 +151,4 @@ def check_instructions(subject: Subject) -> Finding:
                 f"the instructions say {told[0]!r}, and the base adds the turn limit itself",
                 "Leave the limit out: it changes with the argument max_turns.",
             )
-    return ok("the base tells the turn limit")
+    return ok("there are, and the base class alone tells the turn limit")

@@ -1,10 +1,13 @@
 """What a check found, and the report of all of them."""
 
 import traceback
+from collections import Counter
 from dataclasses import dataclass
 from typing import Literal
 
 Status = Literal["ok", "warn", "fail"]
+
+_WORDS: dict[Status, str] = {"warn": "with a warning", "fail": "failed"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +50,12 @@ class CheckReport:
     def failed(self) -> tuple[CheckLine, ...]:
         """The lines that failed."""
         return tuple(line for line in self.lines if line.status == "fail")
+
+    def summary(self) -> str:
+        """One line: how many checks passed, warned and failed."""
+        counts = Counter(line.status for line in self.lines)
+        others = [f", {counts[status]} {word}" for status, word in _WORDS.items() if counts[status]]
+        return f"{self.env_id}: {counts['ok']} checks passed{''.join(others)}"
 
 
 def ok(detail: str) -> Finding:

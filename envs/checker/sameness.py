@@ -30,7 +30,7 @@ def check_same_bytes(subject: Subject) -> Finding:
                 f"task {task!r}: a used instance differs from a new one at {found}",
                 "Build all state anew in load.",
             )
-    return ok(f"{len(subject.few_tasks)} tasks, two instances and one that was used before")
+    return ok(f"{len(subject.few_tasks)} tasks play alike in two instances and in one that was used before")
 
 
 _CHANCE = "Draw from rng in load and from self.np_random in act, and iterate over no set."
@@ -97,7 +97,7 @@ def check_snapshot(subject: Subject) -> Finding:
                         f"task {task!r}: restored to turn {turns}, the episode differs at {found}",
                         "Keep all state of the episode in attributes that copy.deepcopy copies whole.",
                     )
-    return ok(f"{len(subject.few_tasks)} tasks, restored three times at two moments each")
+    return ok(f"{len(subject.few_tasks)} tasks go on alike, restored three times at two moments each")
 
 
 def check_processes(subject: Subject) -> Finding:
@@ -124,7 +124,7 @@ def check_processes(subject: Subject) -> Finding:
             )
         if found := difference(here, json.loads(out.splitlines()[-1])):
             return fail(f"PYTHONHASHSEED={hash_seed} differs from here at {found}", _CHANCE)
-    return ok(f"{len(plays)} tasks, in {len(children)} more processes with other hash seeds")
+    return ok(f"{len(plays)} tasks play alike in {len(children)} more processes with other hash seeds")
 
 
 def _importable(subject: Subject) -> Mapping[str, Any] | None:

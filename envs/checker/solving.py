@@ -29,14 +29,15 @@ def check_splits(subject: Subject) -> Finding:
             return fail(
                 f"split {name!r} holds {odd[0]!r}, a {type(odd[0]).__name__}", "Task ids are strings."
             )
+    sampled = False
     for one, other in itertools.combinations(SPLITS, 2):
         shared = shared_task(splits[one], splits[other])
         if shared is not None:
             return fail(f"task {shared!r} is in {one} and in {other}", "Keep the splits disjoint.")
+        sampled = sampled or _is_sampled(splits[one], splits[other])
     sizes = ", ".join(f"{name} {len(tasks)}" for name, tasks in splits.items())
-    return ok(
-        f"{sizes} tasks; no task in two splits, by their ranges or {COMPARED} of each at even distances"
-    )
+    how = f" among {COMPARED} of each" if sampled else ""
+    return ok(f"{sizes} tasks; no task in two splits{how}")
 
 
 def shared_task(one: Sequence[str], other: Sequence[str]) -> str | None:
@@ -56,6 +57,12 @@ def shared_task(one: Sequence[str], other: Sequence[str]) -> str | None:
             if task in known:
                 return task
     return None
+
+
+def _is_sampled(one: Sequence[str], other: Sequence[str]) -> bool:
+    """Whether `shared_task` looks at a part of the tasks only."""
+    proven = _are_apart(one, other) or _are_apart(other, one)
+    return not proven and max(len(one), len(other)) > COMPARED
 
 
 def _are_apart(one: Sequence[str], other: Sequence[str]) -> bool:
@@ -90,17 +97,23 @@ def attempts(subject: Subject, env: TurnEnv) -> list[Attempt]:
     return [demonstrate(env, task, subject.seed) for tasks in subject.tasks.values() for task in tasks]
 
 
-_NO_EXPERT = warn(
-    "no expert: the class writes no plan(), so SFT can make no demonstrations",
-    "Write plan(), or warm-start on recorded episodes.",
-)
+def _no_expert(env: TurnEnv) -> Finding:
+    if type(env).plan is TurnEnv.plan:
+        return warn(
+            "no expert: the class writes no plan(), so SFT can make no demonstrations",
+            "Write plan(), or warm-start on recorded episodes.",
+        )
+    return warn(
+        "no expert with these arguments (can_plan is False), so SFT can make no demonstrations",
+        "Warm-start on recorded episodes, or choose arguments with an expert.",
+    )
 
 
 def check_expert(subject: Subject) -> Finding:
     """The honest demonstrator solves the tasks of every split within the turn limit."""
     env = subject.make()
     if not env.can_plan:
-        return _NO_EXPERT
+        return _no_expert(env)
     played = attempts(subject, env)
     lost = [one for one in played if one.outcome != "won"]
     if lost:
@@ -117,7 +130,7 @@ def check_honesty(subject: Subject) -> Finding:
     """The demonstrator uses no word that its agent was not shown and that is not of the command language."""
     env = subject.make()
     if not env.can_plan:
-        return _NO_EXPERT
+        return warn("not checked: there is no expert", "See the line before.")
     played = attempts(subject, env)
     for attempt in played:
         for command, word in attempt.unseen:
@@ -125,7 +138,8 @@ def check_honesty(subject: Subject) -> Finding:
                 f"task {attempt.task!r}: the expert says {command!r}, and nothing has shown {word!r}",
                 "Show it in an observation, reveal it by inquire(), or name it in command_words if it is grammar.",
             )
-    return ok(f"{sum(len(one.commands) for one in played)} commands of {len(played)} demonstrations")
+    count = sum(len(one.commands) for one in played)
+    return ok(f"{count} commands of {len(played)} demonstrations use only words that were shown")
 
 
 def check_rewards(subject: Subject) -> Finding:
@@ -143,7 +157,7 @@ def check_rewards(subject: Subject) -> Finding:
                 wrong = wrong_reward(env, task, seed, commands)
                 if wrong:
                     return fail(f"task {task!r}, {mode} reward, {wrong}", _REWARD_STEP)
-    return ok(f"{plays} episodes, dense and sparse, against the score")
+    return ok(f"{plays} episodes, dense and sparse, pay what the score says")
 
 
 _REWARD_STEP = (

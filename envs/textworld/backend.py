@@ -60,7 +60,7 @@ def generate(level: Level, seed: int) -> Any:
     """The game of a seed, not compiled (0.2 s at w2-o3-q4).
 
     Raises:
-        TaskError: TextWorld finds no quest for this seed.
+        TaskError: TextWorld finds no quest for this seed, or has too few names for so many things.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -71,6 +71,11 @@ def generate(level: Level, seed: int) -> Any:
         except QuestGenerationError as error:
             raise TaskError(
                 f"TextWorld finds no quest for {level.family}/{level.name} with seed {seed}. Take another seed."
+            ) from error
+        except ValueError as error:
+            raise TaskError(
+                f"TextWorld fails at {level.family}/{level.name} with seed {seed}: {str(error).split('. ')[0]}. "
+                "Take another seed or a smaller level."
             ) from error
 
 

@@ -9,10 +9,11 @@ removed is made again when it is next asked for.
 
 import logging
 import os
+import re
 import threading
 import time
-from collections.abc import Iterable
-from errno import EDQUOT, ENOSPC
+from collections.abc import Callable, Iterable
+from errno import EACCES, EDQUOT, ENOSPC, EPERM, EROFS
 from pathlib import Path
 from typing import NamedTuple
 
@@ -30,6 +31,8 @@ _TARGET = 0.95
 """Share of the limit that is left after removing, so that not every new game removes one."""
 _LOOK_SHARE = 0.02
 """Share of the limit that a process writes before it looks at the folder again."""
+_TRIES = 3
+"""Times that a file is written where its folder is deleted meanwhile."""
 
 _kept: set[Path] = set()
 _written: dict[Path, float] = {}
@@ -44,8 +47,7 @@ class _Entry(NamedTuple):
 
 def cache_root() -> Path:
     """The folder of all games."""
-    root = os.environ.get("TURNGYM_CACHE")
-    return (Path(root) if root else Path.home() / ".cache" / "turngym") / "textworld"
+    return Path(os.environ.get("TURNGYM_CACHE") or "~/.cache/turngym").expanduser() / "textworld"
 
 
 def cache_limit() -> int:
@@ -57,7 +59,7 @@ def cache_limit() -> int:
     text = os.environ.get("TURNGYM_CACHE_BYTES", "").strip()
     if not text:
         return DEFAULT_BYTES
-    if not text.replace("_", "").isdecimal():
+    if re.fullmatch(r"[0-9]+(_[0-9]+)*", text) is None:
         raise ConfigError(
             f"TURNGYM_CACHE_BYTES = {text!r} is no size. Give a whole number of bytes, such as {DEFAULT_BYTES}; "
             "0 sets no limit."
@@ -87,29 +89,65 @@ def write(path: Path, data: bytes, *, bound: bool = True) -> None:
     Raises:
         InfraError: the disk is full, or the folder cannot be written to.
     """
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        temporary = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}")
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}")
+
+    def put() -> None:
         try:
             temporary.write_bytes(data)
             os.replace(temporary, path)
         except BaseException:
             temporary.unlink(missing_ok=True)
             raise
-    except OSError as error:
-        raise InfraError(write_failure(path, error)) from error
+
+    _in_folder(path, put)
     if bound:
         _bound_after(len(data))
 
 
-def write_failure(path: Path, error: OSError) -> str:
+def append(path: Path, text: str) -> None:
+    """Adds ASCII text, whole or not at all, to a file that several processes may add to.
+
+    Raises:
+        InfraError: the disk is full, or the folder cannot be written to.
+    """
+    data = text.encode("ascii")
+
+    def put() -> None:
+        with path.open("ab", buffering=0) as file:
+            end = file.tell()
+            if file.write(data) < len(data):
+                # The half line would run into the next one, and read as another.
+                file.truncate(end)
+                raise OSError(ENOSPC, os.strerror(ENOSPC))
+
+    _in_folder(path, put)
+
+
+def _in_folder(path: Path, put: Callable[[], None]) -> None:
+    """Calls `put`, which writes the path, with the folder there."""
+    for attempt in range(_TRIES):
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            put()
+            return
+        except FileNotFoundError as error:
+            # Somebody deletes the cache.
+            if attempt == _TRIES - 1:
+                raise InfraError(_failure(path, error)) from error
+        except OSError as error:
+            raise InfraError(_failure(path, error)) from error
+
+
+def _failure(path: Path, error: OSError) -> str:
     """What to tell of a file of the cache that cannot be written."""
     if error.errno in (ENOSPC, EDQUOT):
         return (
             f"The disk is full: {path} was not written; what was made so far is kept. Free some space, or set "
             "TURNGYM_CACHE to a folder on another disk, then run the same again."
         )
-    return f"{path} cannot be written: {error}. Free the disk or set TURNGYM_CACHE."
+    if error.errno in (EROFS, EACCES, EPERM):
+        return f"{path} may not be written. Set TURNGYM_CACHE to a folder that you can write to."
+    return f"{path} cannot be written: {error}. Set TURNGYM_CACHE to another folder."
 
 
 def make_room(num_bytes: int = 0) -> None:
@@ -124,15 +162,22 @@ def make_room(num_bytes: int = 0) -> None:
     for entry in sorted(entries):
         if total <= limit * _TARGET:
             break
-        if entry.path not in _kept:
-            entry.path.unlink(missing_ok=True)
+        if entry.path not in _kept and _removed(entry.path):
             total -= entry.size
     if total > limit:
         report_once(
             "limit",
-            f"The games of this run take about {total / 1e6:.0f} MB, more than TURNGYM_CACHE_BYTES = {limit}; "
-            "all of them are kept.",
+            f"Games take about {total / 1e6:.0f} MB, more than TURNGYM_CACHE_BYTES = {limit}: this run needs them, "
+            "or they are not ours to remove.",
         )
+
+
+def _removed(path: Path) -> bool:
+    try:
+        path.unlink(missing_ok=True)
+    except OSError:
+        return False  # Somebody else's, or in a folder that can only be read.
+    return True
 
 
 def report_once(what: str, text: str) -> None:

@@ -1,6 +1,7 @@
 """A game as it is stored: one zip of 140 KB with the story (385 KB unpacked), TextWorld's game, and the card."""
 
 import json
+import struct
 import zipfile
 import zlib
 from dataclasses import asdict, dataclass
@@ -16,12 +17,16 @@ DAMAGE = (
     EOFError,
     KeyError,
     NotImplementedError,
+    OSError,
+    OverflowError,
     RuntimeError,
     TypeError,
     ValueError,
+    struct.error,
 )
-"""What reading a broken file may raise."""
+"""What reading a broken file out of memory may raise."""
 
+_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # the same game is the same bytes
 
 
@@ -88,6 +93,8 @@ def unpack(archive: zipfile.ZipFile) -> StoredGame | None:
 
 def unpack_card(archive: zipfile.ZipFile) -> Card | None:
     """The card in a file, likewise."""
+    if any(part.compress_type not in _METHODS for part in archive.infolist()):
+        raise zipfile.BadZipFile("packed in another way than ours")
     values = json.loads(archive.read("card.json"))
     if values["version"] != CARD_VERSION:
         return None

@@ -38,7 +38,7 @@ class TextWorldEnv(TurnEnv):
       w2-o3-q4-last: the objective tells the last action only.
     - simple (`tw-simple`), level dense-detailed: points (dense, balanced, sparse), goal (detailed, brief, none).
     - cooking (`tw-cooking`), level r3-t2-open-cut-cook-go6: ingredients, those to find, skills (any of open, cut,
-      cook, drop), rooms (1, 6, 9 or 12).
+      cook, drop), rooms (1, 6, 9 or 12; with 9 and 12, cut goes with cook).
     - coin (`tw-coin_collector`), level l5: l1 to l150 or l201 to l233.
     - treasure (`tw-treasure_hunter`), level l10: l1 to l30.
 
@@ -103,6 +103,14 @@ class TextWorldEnv(TurnEnv):
         return all_words(self.level)
 
     def prepare(self, tasks: Sequence[str]) -> None:
+        """Makes the games of tasks ahead, in parallel and with a progress bar.
+
+        Raises:
+            TaskError: a task is of another family or level, or has no game.
+            InfraError: a game cannot be made or stored.
+        """
+        for task in tasks:
+            parse_task(task, self.level)
         prepare(tasks)
 
     def load(self, task: str, rng: np.random.Generator) -> str:

@@ -3,6 +3,7 @@
 import zipfile
 from collections.abc import Callable, Sequence
 from functools import lru_cache
+from io import BytesIO
 from pathlib import Path
 from typing import TypeVar
 
@@ -111,12 +112,14 @@ def make_into_cache(task: str) -> None:
 def _read(path: Path, read: Callable[[zipfile.ZipFile], ReadT | None]) -> ReadT | None:
     """What `read` finds in a file of the cache; None where there is none, an older one, or a broken one."""
     try:
-        with zipfile.ZipFile(path) as archive:
-            return read(archive)
+        data = path.read_bytes()
     except FileNotFoundError:
-        return None
-    except DAMAGE as error:
-        cache.report_once(str(path), f"{path} is damaged ({error}); the game is made again.")
         return None
     except OSError as error:
         raise InfraError(f"{path} cannot be read: {error}. Set TURNGYM_CACHE to another folder.") from error
+    try:
+        with zipfile.ZipFile(BytesIO(data)) as archive:
+            return read(archive)
+    except DAMAGE as error:
+        cache.report_once(str(path), f"{path} is damaged ({error}); the game is made again.")
+        return None

@@ -4,8 +4,7 @@ from collections.abc import Mapping, Sequence
 from itertools import count
 from pathlib import Path
 
-from turngym.envs.textworld import backend
-from turngym.envs.textworld.cache import write_failure
+from turngym.envs.textworld import backend, cache
 from turngym.envs.textworld.families.base import Level
 from turngym.envs.textworld.families.custom import CustomLevel
 from turngym.envs.textworld.games import games_folder
@@ -21,6 +20,7 @@ BLOCK = 16
 _MAX_SEEDS_PER_GAME = 10
 _WORTH_PROCESSES = 8
 _AT_ONCE = 400  # Seeds measured before the index is written, so that little is lost by a stop.
+_MOST_DIGITS = 10  # Of a seed.
 
 
 def full_length_seeds(level: Level, start: int, num: int) -> Sequence[int]:
@@ -115,23 +115,24 @@ def _index_path(level: Level) -> Path:
 
 
 def _read_index(level: Level) -> dict[int, int]:
+    path = _index_path(level)
     try:
-        lines = _index_path(level).read_text(encoding="ascii").split("\n")[:-1]
+        lines = path.read_text(encoding="ascii", errors="replace").split("\n")[:-1]
     except FileNotFoundError:
         return {}
+    except OSError as error:
+        raise InfraError(f"{path} cannot be read: {error}. Set TURNGYM_CACHE to another folder.") from error
     pairs = (line.split() for line in lines)
-    # Two processes may append at once; a torn line is measured again.
-    return {int(pair[0]): int(pair[1]) for pair in pairs if len(pair) == 2 and "".join(pair).isdecimal()}
+    # Two processes may append at once; a torn or broken line is measured again.
+    return {int(pair[0]): int(pair[1]) for pair in pairs if len(pair) == 2 and all(map(_is_number, pair))}
+
+
+def _is_number(text: str) -> bool:
+    return text.isdecimal() and len(text) <= _MOST_DIGITS
 
 
 def _append_index(level: Level, lengths: Mapping[int, int]) -> None:
-    path = _index_path(level)
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("a", encoding="ascii") as file:
-            file.write("".join(f"{seed} {length}\n" for seed, length in lengths.items()))
-    except OSError as error:
-        raise InfraError(write_failure(path, error)) from error
+    cache.append(_index_path(level), "".join(f"{seed} {length}\n" for seed, length in lengths.items()))
 
 
 _found: dict[tuple[Level, int], list[int]] = {}

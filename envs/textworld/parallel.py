@@ -3,25 +3,39 @@
 Workers are programs of their own and not multiprocessing's: that would run the caller's script again in each worker
 ("spawn"), or copy a process that may hold torch's threads ("fork"), and these jobs are started from inside
 `env.reset` and `len`-like look-ups, where no caller expects either.
+
+Ctrl-C reaches this process alone, which then stops its workers: each tidies up what it has begun.
 """
 
 import importlib
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from queue import SimpleQueue
 from typing import IO
 
+from rich.console import Console
 from rich.progress import track
 
 from turngym.errors import InfraError, TaskError, TurngymError
 from turngym.types import JsonValue
 
-_PROGRAM = "from turngym.envs.textworld.parallel import serve; serve()"
+_PROGRAM = """
+import signal
+signal.signal(signal.SIGINT, signal.default_int_handler)
+try:
+    from turngym.envs.textworld.parallel import serve
+    serve()
+except KeyboardInterrupt:
+    pass
+"""
+_STOP_S = 5.0
+"""Time that a worker has to tidy up."""
 
 
 def run_parallel(
@@ -33,14 +47,15 @@ def run_parallel(
         job: a function of an importable module, whose result is a JSON value.
         items: what it is called with, one line each.
         processes: workers; None takes one for each core. One worker runs in this process.
-        label: text of the progress bar; none is drawn for "".
+        label: text of the progress bar, on stderr; none is drawn for "".
 
     Raises:
-        TaskError, InfraError: as the job raised them; InfraError also where a worker died.
+        TaskError, InfraError: as the job raised them; InfraError also where a worker died or none could be started.
     """
     num_workers = min(processes or os.cpu_count() or 1, len(items))
+    console = Console(stderr=True)
     if num_workers <= 1:
-        return [job(item) for item in track(items, label, disable=not label)]
+        return [job(item) for item in track(items, label, console=console, disable=not label)]
     idle: SimpleQueue[subprocess.Popen[str]] = SimpleQueue()
 
     def ask(item: str) -> JsonValue:
@@ -50,10 +65,12 @@ def run_parallel(
         finally:
             idle.put(worker)
 
-    with _workers(job, num_workers) as workers, ThreadPoolExecutor(num_workers) as threads:
+    # The workers stop first, so that no thread waits for one.
+    with ThreadPoolExecutor(num_workers) as threads, _workers(job, num_workers) as workers:
         for worker in workers:
             idle.put(worker)
-        return list(track(threads.map(ask, items), label, total=len(items), disable=not label))
+        replies = threads.map(ask, items)
+        return list(track(replies, label, total=len(items), console=console, disable=not label))
 
 
 def serve() -> None:
@@ -83,8 +100,8 @@ def _ask(worker: "subprocess.Popen[str]", item: str) -> JsonValue:
         worker.stdin.write(item + "\n")
         worker.stdin.flush()
         line = worker.stdout.readline()
-    except OSError:
-        line = ""
+    except (OSError, ValueError):
+        line = ""  # It is dead, or its pipes are closed already.
     if not line:
         raise InfraError(f"A worker process died at {item!r} (exit code {worker.poll()}). Is memory short?")
     reply = json.loads(line)
@@ -97,22 +114,42 @@ def _ask(worker: "subprocess.Popen[str]", item: str) -> JsonValue:
 @contextmanager
 def _workers(job: Callable[[str], JsonValue], num: int) -> Iterator[list["subprocess.Popen[str]"]]:
     path = os.pathsep.join(entry for entry in sys.path if entry)
-    workers = [
-        subprocess.Popen(
-            [sys.executable, "-c", _PROGRAM],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            env={**os.environ, "PYTHONPATH": path},
-        )
-        for _ in range(num)
-    ]
+    workers: list[subprocess.Popen[str]] = []
     try:
+        try:
+            for _ in range(num):
+                workers.append(_start(path))
+        except OSError as error:
+            raise InfraError(f"No worker process could be started: {error}. Is memory short?") from error
         for worker in workers:
             if worker.stdin is not None:
                 worker.stdin.write(f"{job.__module__}:{job.__name__}\n")
         yield workers
     finally:
-        for worker in workers:
+        _stop(workers)
+
+
+def _start(path: str) -> "subprocess.Popen[str]":
+    return subprocess.Popen(
+        [sys.executable, "-c", _PROGRAM],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": path},
+        start_new_session=True,
+    )
+
+
+def _stop(workers: Sequence["subprocess.Popen[str]"]) -> None:
+    for worker in workers:
+        worker.send_signal(signal.SIGINT)
+    for worker in workers:
+        try:
+            worker.wait(_STOP_S)
+        except subprocess.TimeoutExpired:
             worker.kill()
-            worker.communicate()
+            worker.wait()
+        for pipe in (worker.stdin, worker.stdout):
+            if pipe is not None:
+                with suppress(OSError):
+                    pipe.close()

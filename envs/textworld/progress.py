@@ -4,6 +4,7 @@ from typing import Any
 
 from turngym.envs.textworld import backend
 from turngym.envs.textworld.families.base import Level
+from turngym.envs.textworld.nested import nested_names, understood
 from turngym.envs.textworld.way import way_to
 
 _PREPARE = "prepare meal"
@@ -23,15 +24,13 @@ class Progress:
         infos = self._game.infos.items()
         self._names = {number: entity.name.lower() for number, entity in infos if entity.name}
         names = [entity.name.lower() for _, entity in infos if entity.name and entity.type != "r"]
-        inside = [
-            (one, other) for one in names for other in names if one != other and f" {one} " in f" {other} "
-        ]
-        # Names within longer ones, "safe" beside "red safe": Inform's parser fails with some of their commands.
-        self._nested = {one for one, _ in inside}
+        self._nested = nested_names(names)
         # It reads "put candy bar on bar" as to put it on itself, and "insert red key into safe" not at all.
         self._dead = {
             f"{verb} {thing} {word} {one}"
-            for one, other in inside
+            for one in self._nested
+            for other in names
+            if one != other and f" {one} " in f" {other} "
             for thing in names
             if set(thing.split()) & (set(other.split()) - set(one.split()))
             for verb, word in (("put", "on"), ("insert", "into"))
@@ -54,6 +53,8 @@ class Progress:
             action = self._inform.detect_action(event, self._now.valid_actions)
             if action is None and event.startswith("taking the "):
                 action = self._taken_out(event.removeprefix("taking the "))
+            if action is None and event.startswith("entering "):
+                action = self._gone_through(event.removeprefix("entering ").removeprefix("the "))
             if action is not None:
                 self._now.update(action)
 
@@ -135,11 +136,20 @@ class Progress:
                     return action
         return None
 
+    def _gone_through(self, name: str) -> Any:
+        # "enter gate" goes where the gate leads, under an event of its own, and TextWorld knows directions only.
+        behind = {
+            fact.arguments[2].name
+            for fact in self._now.state.facts
+            if fact.name == "link" and self._names[fact.arguments[1].name] == name.lower()
+        }
+        for action in self._now.valid_actions:
+            if action.name.startswith("go/"):
+                room = next(fact.arguments[1].name for fact in action.postconditions if fact.name == "at")
+                if room in behind:
+                    return action
+        return None
+
     def _lower(self, actions: Any) -> list[str]:
         commands = [command.lower() for command in self._inform.gen_commands_from_actions(actions)]
-        return [self._understood(command) for command in commands] if self._nested else commands
-
-    def _understood(self, command: str) -> str:
-        # "take latchkey from safe" fails where a red safe is about, too, and "take latchkey" works (1 game in 250).
-        taken, found, source = command.partition(" from ")
-        return taken if found and source in self._nested else command
+        return [understood(command, self._nested) for command in commands]

@@ -10,14 +10,15 @@ those before it. Where some seeds give no game (treasure), test tasks are found 
 counts are fixed, so `len` needs no game; finding a seed does, except in the survey.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import chain
 from typing import overload
 
 from turngym.envs.textworld.families.base import Level
 from turngym.envs.textworld.lengths import BLOCK, full_length_seeds, seeds_in_blocks
-from turngym.envs.textworld.levels import task_id
+from turngym.envs.textworld.levels import parse_task, task_id
 from turngym.envs.textworld.survey_table import num_surveyed
 from turngym.types import TaskRange
 
@@ -27,6 +28,8 @@ VALIDATION_START, VALIDATION_SIZE = 20001, 90
 TRAIN_START, TRAIN_SIZE = 50001, 4000
 PLAIN_VALIDATION_SIZE = 100
 """Of a family that takes every seed."""
+
+_MOST_AT_ONCE = 512
 
 Finder = Callable[[Sequence[int]], Sequence[int]]
 
@@ -61,8 +64,20 @@ class FoundGames(Sequence[str]):
         """Ranges that hold all of the tasks, and others: what shows without a search that splits are apart."""
         return tuple(TaskRange(_prefix(self.level), seeds) for seeds in self._seeds)
 
+    def __iter__(self) -> Iterator[str]:
+        # In growing pieces, of which each is looked for in parallel.
+        first, size = 0, 1
+        while first < self.size:
+            yield from self[first : first + size]
+            first, size = first + size, min(2 * size, _MOST_AT_ONCE)
+
     def __contains__(self, task: object) -> bool:
-        return any(task in tasks for tasks in self.covers()) and any(task == one for one in self)
+        if not isinstance(task, str) or not any(task in tasks for tasks in self.covers()):
+            return False
+        # Seeds rise from place to place.
+        seed = parse_task(task)[1]
+        place = bisect_left(range(self.size), seed, key=lambda place: self._find([place])[0])
+        return place < self.size and self._find([place])[0] == seed
 
     def __repr__(self) -> str:
         return f"FoundGames({self.level.family}/{self.level.name}, {self.size})"

@@ -16,6 +16,7 @@ from turngym.envs.textworld.families.base import Level
 from turngym.envs.textworld.games import load_card
 from turngym.envs.textworld.language import COMMAND_WORDS, DIRECTIONS
 from turngym.envs.textworld.levels import parse_task
+from turngym.envs.textworld.nested import nested_names, understood
 from turngym.envs.textworld.survey_table import narrow_words
 from turngym.envs.textworld.vocabulary import FIXED_WORDS, TYPES, name_words
 from turngym.types import Author, Demonstration
@@ -48,13 +49,17 @@ def outline(demo: Demonstration) -> Demonstration:
     """
     level, seed = parse_task(demo.task)
     card, allowed = load_card(level, seed), (COMMAND_WORDS | level.verbs) - DIRECTIONS
+    things = (name for name, kind in zip(card.names, card.types, strict=True) if kind != "r")
+    nested = nested_names(things)
+    commands = tuple(understood(command, nested) for command in card.walkthrough)
     shown = Seen()
     shown.add(demo.instructions)
-    if any(shown.unseen(command, allowed) for command in card.walkthrough):
+    if any(shown.unseen(command, allowed) for command in commands):
         return demo
-    count = len(card.walkthrough)
     expert: Author = "expert"
-    return replace(demo, observations=("",) * count, commands=card.walkthrough, authors=(expert,) * count)
+    return replace(
+        demo, observations=("",) * len(commands), commands=commands, authors=(expert,) * len(commands)
+    )
 
 
 def rename(demo: Demonstration, rng: np.random.Generator, *, wide: bool) -> Demonstration:

@@ -147,16 +147,19 @@ def check(
 ) -> None:
     """Check an environment: everything that gym, trainers and benchmarks rely on."""
     from turngym.config import parse_yaml
-    from turngym.envs.checker import check_env
+    from turngym.envs.checker import CheckLine, check_env
 
     given = {key: parse_yaml(text, source=key) for key, text in _pairs(kwargs)}
-    report = check_env(env, kwargs=given, strict=strict)
     styles = {"ok": "green", "warn": "yellow", "fail": "red"}
-    for line in report.lines:
+
+    def show(line: CheckLine) -> None:
         console.print(f"[{styles[line.status]}]{line.status:4}[/] {line.name:12} ", end="")
         console.print(line.detail, markup=False, highlight=False)
         if line.next_step and line.status != "ok":
             console.print(f"                  {line.next_step}", markup=False, highlight=False)
+
+    report = check_env(env, kwargs=given, strict=strict, on_line=show)
+    console.print(report.summary(), markup=False, highlight=False)
     if not report.ok:
         raise typer.Exit(1)
 

@@ -20,7 +20,7 @@ from turngym.benchmarks.report import (
     write_results,
 )
 from turngym.benchmarks.score import Played, score
-from turngym.benchmarks.suite import MixedPanel, Panel
+from turngym.benchmarks.suite import MixedPanel, Panel, load_suite
 from turngym.envs.pool import EnvRef
 from turngym.errors import ConfigError, FileFormatError
 from turngym.types import Episode, Outcome
@@ -40,8 +40,8 @@ def make_result(make_episode: MakeEpisode, make_panel: MakePanel) -> MakeResult:
     return make
 
 
-def text_of(table: Table) -> str:
-    console = Console(width=160, file=StringIO(), record=True)
+def text_of(table: Table, width: int = 160) -> str:
+    console = Console(width=width, file=StringIO(), record=True)
     console.print(table)
     return console.export_text()
 
@@ -151,12 +151,26 @@ def test_the_parts_of_a_mixed_suite_have_rows_of_their_own(make_episode: MakeEpi
     assert (result.env_id, result.success) == ("toy, toy2", 0.5)
     rows = [line.split() for line in text_of(result_table([result])).splitlines() if "[" in line]
     assert [row[:3] for row in rows] == [
-        ["greedy", "all", "50.0"],
+        ["greedy:", "all", "50.0"],
         ["easy", "[x]", "100.0"],
         ["hard", "0.0", "[0.0,"],
     ]
     write_result(result, tmp_path / "mix.json")
     assert read_result(tmp_path / "mix.json") == result
+
+
+def test_rows_of_a_mixed_suite_fit_a_terminal_and_lose_no_letter(make_episode: MakeEpisode) -> None:
+    names = [part.name for part in load_suite("textworld-mix").parts]
+    parts = tuple(Panel(name, EnvRef("toy"), (f"{name} 1", f"{name} 2"), 1) for name in names)
+    tasks = [task for part in parts for task in part.tasks]
+    outcomes: tuple[Outcome, ...] = ("lost", "turn_limit")
+    episodes = [make_episode(at, task, outcomes[at % 2]) for at, task in enumerate(tasks)]
+    result = score(episodes, panel=MixedPanel("mix", parts, 1), played=Played("one", "greedy", 1))
+    lines = text_of(result_table([result]), width=80).splitlines()
+    assert "\n".join(lines).count("turn_limit") == len(names) + 1
+    end = min(line.index("0.0 [") for line in lines if "0.0 [" in line)
+    first_column = "".join("".join(line[:end].split()) for line in lines)
+    assert [name for name in names if name.replace(" ", "") not in first_column] == []
 
 
 def test_the_results_of_all_modes_share_one_file(make_result: MakeResult, tmp_path: Path) -> None:

@@ -117,7 +117,7 @@ def test_wrong_choices_of_tasks_are_refused(tasks: dict[str, Any], message: str)
 
 def test_listed_ids_are_played_as_listed_and_once() -> None:
     assert panel_of(suite(tasks={"ids": ["b", "a"]})).tasks == ("b", "a")
-    with pytest.raises(ConfigError, match="1 tasks stand twice"):
+    with pytest.raises(ConfigError, match="task 'a' stands twice. List"):
         panel_of(suite(tasks={"ids": ["a", "a"]}))
     with pytest.raises(ConfigError, match="no task"):
         panel_of(suite(tasks={"ids": []}))
@@ -169,7 +169,7 @@ def test_a_suite_has_one_environment_or_parts(changes: dict[str, Any], message: 
 
 def test_a_task_stands_once_in_all_parts() -> None:
     parts = [PARTS[0], {**PARTS[0], "name": "two", "kwargs": {"level": 2}}]
-    with pytest.raises(ConfigError, match="Suite 'mix': 3 tasks stand twice"):
+    with pytest.raises(ConfigError, match="Suite 'mix': task 't/1' stands twice, in 'one' and in 'two'"):
         panel_of(Suite.model_validate({"name": "mix", "parts": parts}))
 
 

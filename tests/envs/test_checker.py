@@ -11,12 +11,12 @@ import pytest
 from gymnasium import spaces
 
 from turngym.envs.base import TurnEnv
-from turngym.envs.checker import CHECKS, CheckReport, check_env
+from turngym.envs.checker import CHECKS, CheckLine, CheckReport, check_env
 from turngym.envs.checker.report import Finding
 from turngym.envs.checker.solving import shared_task
 from turngym.envs.checker.subject import Subject, difference, sample_tasks
 from turngym.envs.pool import EnvRef
-from turngym.errors import TaskError, UnknownEnvError
+from turngym.errors import InfraError, TaskError, UnknownEnvError
 from turngym.types import SPLITS, JsonValue, TaskRange, Turn
 
 
@@ -354,6 +354,45 @@ def test_an_environment_without_expert_is_warned_of_and_passes() -> None:
     assert report.ok
     assert line(report, "expert").status == line(report, "honesty").status == "warn"
     assert "SFT can make no demonstrations" in line(report, "expert").detail
+
+
+def test_an_expert_that_these_arguments_take_away_is_told_as_such() -> None:
+    found = find("expert", Guess, can_plan=False)
+    assert found.status == "warn" and found.detail.startswith("no expert with these arguments")
+    assert "Write plan()" not in found.next_step
+
+
+def test_lines_are_told_one_by_one_and_counted() -> None:
+    told: list[CheckLine] = []
+    report = check_env(type("Plain", (Guess,), {"plan": TurnEnv.plan}), junk_actions=50, on_line=told.append)
+    assert tuple(told) == report.lines
+    # A new process cannot import a class made here: the third warning.
+    assert report.summary() == f"Plain: {len(CHECKS) - 3} checks passed, 3 with a warning"
+    failing = check_env(Generous, junk_actions=50, on_line=told.append)
+    assert failing.summary().endswith("1 failed") and "warning" not in failing.summary()
+
+
+def test_what_the_tasks_need_is_made_first_and_a_full_disk_is_no_fault_of_the_environment() -> None:
+    prepared: list[str] = []
+
+    def prepare(self: Guess, tasks: Sequence[str]) -> None:
+        prepared.extend(tasks)
+
+    check_env(type("Slow", (Guess,), {"prepare": prepare}), junk_actions=10)
+    assert {"0", "5", "6", "7", "8", "9"} <= {*prepared}
+
+    def fail(self: Guess, tasks: Sequence[str]) -> None:
+        raise InfraError("The disk is full.")
+
+    with pytest.raises(InfraError, match="disk is full"):
+        check_env(type("Full", (Guess,), {"prepare": fail}))
+
+
+def test_large_splits_are_said_to_be_compared_in_part() -> None:
+    ranges = {name: TaskRange(f"{name}/", range(3000)) for name in SPLITS}
+    assert "among" not in find("splits", Guess, splits=ranges).detail
+    listed = {name: list(tasks) for name, tasks in ranges.items()}
+    assert find("splits", Guess, splits=listed).detail.endswith("no task in two splits among 2000 of each")
 
 
 def test_strict_shows_the_traceback() -> None:

@@ -11,6 +11,7 @@ from turngym.errors import ConfigError
 SKILLS = ("open", "cut", "cook", "drop")
 ROOMS = (1, 6, 9, 12)
 MAX_INGREDIENTS = 5
+_ROOMS_WITH_BBQ = 9
 
 _WRITTEN = re.compile(r"r([0-9]+)-t([0-9]+)((?:-(?:open|cut|cook|drop))*)-go([0-9]+)")
 
@@ -61,6 +62,11 @@ class CookingLevel(Level):
         if int(match[4]) not in ROOMS:
             raise ConfigError(f"level = {text!r}: go is {match[4]}: TextWorld makes 1, 6, 9 or 12 rooms.")
         level = cls(recipe, take, tuple(skill for skill in SKILLS if skill in named), int(match[4]))
+        if "cut" in named and "cook" not in named and level.rooms >= _ROOMS_WITH_BBQ:
+            raise ConfigError(
+                f"level = {text!r}: with cut and without cook TextWorld fails at most games of 9 and 12 rooms. "
+                "Add cook, or take 1 or 6 rooms."
+            )
         if level.name != text:
             raise ConfigError(f"level = {text!r}: each level has one spelling. Write {level.name!r}.")
         return level

@@ -3,6 +3,7 @@
 import errno
 import logging
 import os
+import resource
 import time
 from pathlib import Path
 
@@ -53,7 +54,8 @@ def test_games_of_this_process_are_never_removed(folder: Path, caplog: pytest.Lo
     assert [record.message for record in caplog.records] in (
         [],  # said before, by another test of this process
         [
-            "The games of this run take about 0 MB, more than TURNGYM_CACHE_BYTES = 10000; all of them are kept."
+            "Games take about 0 MB, more than TURNGYM_CACHE_BYTES = 10000: this run needs them, "
+            "or they are not ours to remove."
         ],
     )
 
@@ -70,9 +72,10 @@ def test_no_limit_and_wrong_limits(folder: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv("TURNGYM_CACHE_BYTES", "0")
     cache.write(folder / "2.zip", b"y" * 20_000)
     assert seeds_in(folder) == [1, 2]
-    monkeypatch.setenv("TURNGYM_CACHE_BYTES", "4GB")
-    with pytest.raises(ConfigError, match="Give a whole number of bytes, such as 4000000000"):
-        cache.write(folder / "3.zip", b"y")
+    for wrong in ("4GB", "-1", "1__0", "_1", "1e9", "²"):
+        monkeypatch.setenv("TURNGYM_CACHE_BYTES", wrong)
+        with pytest.raises(ConfigError, match="Give a whole number of bytes, such as 4000000000"):
+            cache.write(folder / "3.zip", b"y")
     monkeypatch.delenv("TURNGYM_CACHE_BYTES")
     assert cache.cache_limit() == cache.DEFAULT_BYTES
 
@@ -91,6 +94,65 @@ def test_a_full_disk_leaves_no_trace_and_says_what_to_do(
     with pytest.raises(InfraError, match="The disk is full: .*TURNGYM_CACHE to a folder on another disk"):
         cache.write(folder / "2.zip", b"y" * 1000)
     assert [path.name for path in folder.iterdir()] == ["1.zip"]
+
+
+@pytest.mark.parametrize("times", [1, 3])
+def test_a_folder_deleted_meanwhile_is_made_again(
+    times: int, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_bytes, deleted = Path.write_bytes, list[Path]()
+
+    def late(self: Path, data: bytes) -> int:
+        if len(deleted) < times:
+            deleted.append(folder)
+            folder.rmdir()
+        return write_bytes(self, data)
+
+    monkeypatch.setattr(Path, "write_bytes", late)
+    if times == 1:
+        cache.write(folder / "1.zip", b"y")
+        assert seeds_in(folder) == [1]
+    else:
+        with pytest.raises(InfraError, match="cannot be written"):
+            cache.write(folder / "1.zip", b"y")
+
+
+def test_a_folder_that_can_only_be_read_is_told_and_breaks_nothing_else(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    games = [old_game(folder, seed, hours=9, size=9000) for seed in (1, 2)]
+
+    def fail(self: Path, *args: object, **kwargs: object) -> None:
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    monkeypatch.setattr(Path, "unlink", fail)
+    cache.make_room(1000)
+    assert all(path.exists() for path in games)
+    monkeypatch.setattr(Path, "open", fail)
+    with pytest.raises(
+        InfraError, match=r"lengths\.txt may not be written\. Set TURNGYM_CACHE to a folder that"
+    ):
+        cache.append(folder / "lengths.txt", "1 4\n")
+
+
+def test_half_a_line_is_taken_back_where_the_disk_is_full(folder: Path) -> None:
+    path = folder / "lengths.txt"
+    cache.append(path, "1 4\n")
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (7, hard))
+    try:
+        with pytest.raises(InfraError, match="The disk is full: .*lengths.txt"):
+            cache.append(path, "2 44\n")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    cache.append(path, "3 4\n")
+    assert path.read_text() == "1 4\n3 4\n"
+
+
+def test_the_folder_may_be_told_from_home(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/home/somebody")
+    monkeypatch.setenv("TURNGYM_CACHE", "~/games")
+    assert cache.cache_root() == Path("/home/somebody/games/textworld")
 
 
 def test_files_left_by_a_killed_process_are_removed_in_time(folder: Path) -> None:

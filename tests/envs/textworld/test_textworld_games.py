@@ -117,10 +117,27 @@ def test_a_damaged_file_is_reported_once_and_made_again(
         path.write_bytes(data)
         assert load_game(SMALL, 1) == stored
         assert path.read_bytes() == whole
+    data = bytearray(whole)
+    data[-3] = 0x7F  # where the table of contents lies: beyond the file
+    path.write_bytes(data)
+    assert load_game(SMALL, 1) == stored
     path.write_bytes(whole[:1000])
     assert prepare([task_id(SMALL, 1)], processes=1, progress=False) == 1
     assert path.read_bytes() == whole
     assert [record.message.count("is damaged") for record in caplog.records] == [1]
+
+
+def test_a_seed_at_which_textworld_fails_is_a_task_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(options: object) -> None:
+        raise ValueError(
+            "Not enough variation for '#storage_(s)#'. You can add more variation in the files of ..."
+        )
+
+    monkeypatch.setattr(backend, "make_game", fail)
+    with pytest.raises(
+        TaskError, match=r"custom/w2-o3-q4 with seed 1: Not enough variation .*\. Take another seed"
+    ):
+        backend.generate(SMALL, 1)
 
 
 def test_a_failed_compile_and_a_full_disk_are_infra_errors(

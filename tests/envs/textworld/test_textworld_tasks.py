@@ -21,7 +21,7 @@ from turngym.envs.textworld.levels import FAMILIES, parse_level, parse_task, tas
 from turngym.envs.textworld.survey import extend_table, full_share
 from turngym.envs.textworld.survey_table import TABLE_NAME, num_surveyed, read_table, shipped_length
 from turngym.envs.textworld.tasks import FoundGames, splits_of
-from turngym.errors import ConfigError, TaskError
+from turngym.errors import ConfigError, InfraError, TaskError
 from turngym.types import TaskRange
 
 pytestmark = pytest.mark.textworld
@@ -103,6 +103,38 @@ def test_a_place_of_an_unsurveyed_level_is_found_without_those_before_it(odd_len
     assert odd_lengths == [50001 + 3999 * BLOCK]
     assert train[1:3] == (task_id(level, 50001 + BLOCK), task_id(level, 50001 + 2 * BLOCK))
     assert task_id(level, 50001 + BLOCK) in train and task_id(level, 20001) not in train
+
+
+def test_a_task_is_looked_up_without_most_others(odd_lengths: list[int]) -> None:
+    level = CustomLevel(3, 3, 4)
+    train = splits_of(level)["train"]
+    last = 50001 + 3999 * BLOCK
+    assert task_id(level, last) in train and task_id(level, last + 1) not in train
+    assert task_id(level, 50003) not in train and "17" not in train
+    assert 0 < len(odd_lengths) < 100
+
+
+def test_tasks_are_listed_in_growing_pieces(odd_lengths: list[int]) -> None:
+    level = CustomLevel(3, 3, 4)
+    validation = splits_of(level)["validation"]
+    assert next(iter(validation)) == validation[0] and len(odd_lengths) == 2
+    assert tuple(validation) == validation[:] and len({*validation}) == 90
+
+
+def test_a_broken_index_is_measured_again(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("TURNGYM_CACHE", str(tmp_path))
+    monkeypatch.setattr("turngym.envs.textworld.lengths.measure_length", lambda task: 3)
+    level = CustomLevel(1, 2, 3)
+    path = tmp_path / "textworld" / backend.VERSION / "custom" / "w1-o2-q3" / "lengths.txt"
+    path.parent.mkdir(parents=True)
+    path.write_bytes(b"1 2\n\xff\xfe 2\n3\n4 2 50\n" + b"5" * 5000 + b" 2\n6 -2\n")
+    assert walkthrough_lengths(level, range(1, 7)) == {1: 2, **dict.fromkeys(range(2, 7), 3)}
+    monkeypatch.setattr("turngym.envs.textworld.lengths.measure_length", None)
+    assert walkthrough_lengths(level, [6]) == {1: 2, **dict.fromkeys(range(2, 7), 3)}
+    path.unlink()
+    path.mkdir()
+    with pytest.raises(InfraError, match="cannot be read"):
+        walkthrough_lengths(level, [1])
 
 
 def test_the_first_game_of_a_block_counts(odd_lengths: list[int]) -> None:
@@ -211,6 +243,7 @@ def test_ids_and_levels_are_read_back() -> None:
         ("cooking", "r2-t1-go2", "1, 6, 9 or 12 rooms"),
         ("cooking", "r2-t1-cook-open-go1", "Write 'r2-t1-open-cook-go1'"),
         ("cooking", "r02-t1-go1", "Write 'r2-t1-go1'"),
+        ("cooking", "r2-t1-cut-go9", "Add cook, or take 1 or 6 rooms"),
         ("cooking", "go1", "as in 'r3-t2-open-cut-cook-go6'"),
         ("cokking", "go1", "Did you mean 'cooking'"),
     ],

@@ -1,6 +1,7 @@
 """Augmentations: other words, the same facts."""
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -90,6 +91,25 @@ def test_an_outline_never_names_what_the_goal_hides(env: TextWorldEnv) -> None:
     assert "keycard" in env.plan()[0] and "keycard" not in info["instructions"]
     demo = Demonstration(task, info["instructions"], (observation,), ("inventory",), ("expert",))
     assert env.augment("outline", demo, np.random.default_rng(0)) == demo
+
+
+def test_an_outline_says_what_inform_reads(
+    env: TextWorldEnv, demo: Demonstration, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Inform takes "box" for the red box, too; of shelves and boxes in longer names of rooms it knows nothing.
+    card = replace(
+        load_card(CustomLevel(2, 3, 4), 1),
+        walkthrough=("take key from box", "take pin from shelf", "take cup from red box"),
+        names=("box", "red box", "key", "pin", "cup", "shelf", "shelf room"),
+        types=("c", "c", "k", "o", "o", "s", "r"),
+    )
+    monkeypatch.setattr("turngym.envs.textworld.wording.load_card", lambda level, seed: card)
+    told = replace(demo, instructions="box red key pin cup shelf")
+    assert env.augment("outline", told, np.random.default_rng(0)).commands == (
+        "take key",
+        "take pin from shelf",
+        "take cup from red box",
+    )
 
 
 def test_an_outline_needs_a_goal_that_tells_the_way() -> None:
