@@ -63,7 +63,7 @@ def main() -> None:
         errors.print(_usage_error(message(), getattr(error, "ctx", None)), markup=False, highlight=False)
         sys.exit(2)
     if code == INTERRUPTED:
-        errors.print("Stopped. The same command goes on with a run from its newest checkpoint.")
+        errors.print("Stopped. A training run goes on from its newest checkpoint with the same command.")
     sys.exit(code)
 
 
