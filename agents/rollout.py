@@ -79,20 +79,29 @@ def play(
     if len({job.number for job in jobs}) != len(jobs):
         raise BalanceError(f"{len(jobs)} jobs share episode numbers. Give each job a number of its own.")
     ended: dict[int, Episode] = {}
-    for episode in _play(jobs, pool, agent, slots, ceiling or FaultCeiling()):
-        ended[episode.number] = episode
-        if on_episode is not None:
-            on_episode(episode)
+    playing: dict[int, _Playing] = {}
+    try:
+        for episode in _play(jobs, playing, pool, agent, slots, ceiling or FaultCeiling()):
+            ended[episode.number] = episode
+            if on_episode is not None:
+                on_episode(episode)
+    finally:
+        for number in playing:  # Where the rollout is broken off: the pool may serve others.
+            pool.release(number)
     if len(ended) != len(jobs):
         raise BalanceError(f"{len(jobs)} episodes asked, {len(ended)} ended.")
     return [ended[job.number] for job in jobs]
 
 
 def _play(
-    jobs: list[Job], pool: EnvPool, agent: Agent, slots: int, ceiling: FaultCeiling
+    jobs: list[Job],
+    playing: dict[int, _Playing],
+    pool: EnvPool,
+    agent: Agent,
+    slots: int,
+    ceiling: FaultCeiling,
 ) -> Iterator[Episode]:
     waiting = deque(jobs)
-    playing: dict[int, _Playing] = {}
     while waiting or playing:
         while waiting and len(playing) < slots:
             job = waiting.popleft()
@@ -209,7 +218,7 @@ def _fail(fault: Fault, now: _Playing, pool: EnvPool, agent: Agent) -> Episode |
     """Judges a fault by replay, unless it is ours: the environment's own ends the episode, others are tried again."""
     job, turn = now.job, len(now.commands)
     again = None if fault.infra else pool.replay(job.env, job.task, job.seed, now.commands, agent.wants)
-    if again is not None and again[0] == turn and again[1].text == fault.text:
+    if again is not None and again[0] == turn and again[1].is_like(fault):
         logger.warning("Task %s: the environment failed at turn %d, twice: %s", job.task, turn, fault.text)
         return _end(now, pool, agent, "env_fault", fault.text)
     if now.attempt >= INFRA_RETRIES:

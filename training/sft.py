@@ -3,7 +3,7 @@
 import logging
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -148,7 +148,7 @@ class DemonstrationFeed:
         self._trained: tuple[Author, ...] = ("expert", "policy", "human")
         if settings.train_on == "all":
             self._trained = (*self._trained, "noise")
-        self._envs: dict[str, TurnEnv] = {}
+        self._envs: dict[Hashable, TurnEnv] = {}
         self._block: tuple[int, list[list[int]]] = (-1, [])
         self._order: tuple[int, np.ndarray] = (-1, np.arange(0))
 

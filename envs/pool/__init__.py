@@ -7,7 +7,6 @@ from turngym.envs.pool.contract import (
     CALLER_ERRORS,
     Call,
     EnvPool,
-    EnvRef,
     Fault,
     Key,
     PoolCounts,
@@ -17,6 +16,7 @@ from turngym.envs.pool.contract import (
 )
 from turngym.envs.pool.inline import InlinePool
 from turngym.envs.pool.processes import ProcessPool
+from turngym.envs.pool.reference import EnvRef
 from turngym.errors import ConfigError
 
 __all__ = [
@@ -47,8 +47,8 @@ def make_pool(*, workers: int = 0, limits: PoolLimits | None = None, envs: Seque
     Raises:
         ConfigError: fewer than no workers, or an environment cannot be made in another process.
     """
-    if workers < 0:
-        raise ConfigError(f"workers = {workers}: give 0, or a number of processes.")
+    if isinstance(workers, bool) or not isinstance(workers, int) or workers < 0:
+        raise ConfigError(f"workers = {workers!r}: give 0, or a number of processes.")
     if workers and os.name != "posix":
         raise ConfigError(f"workers = {workers}: worker processes need Linux or macOS. Set workers to 0.")
     return ProcessPool(workers, limits=limits, envs=envs) if workers else InlinePool()

@@ -1,57 +1,21 @@
 """What a rollout and the environments that serve it say to each other."""
 
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, NamedTuple, Protocol
 
-from turngym.envs.base import TurnEnv
-from turngym.envs.registration import make_turn_env
-from turngym.errors import ConfigError, MissingExtraError, TaskError
+from turngym.envs.pool.reference import EnvRef
+from turngym.errors import ConfigError, InfraError, MissingExtraError, TaskError
 from turngym.types import TurnInfo
 
 CALLER_ERRORS = (ConfigError, TaskError, MissingExtraError)
 """What stops the run at once: no replay would judge it otherwise, and the caller can mend it."""
 
+ENV_ERRORS = (Exception, SystemExit)
+"""What is caught at the border to an author's code, which must not end the run by `sys.exit` either."""
 
-@dataclass(frozen=True, slots=True)
-class EnvRef:
-    """How to make an environment, anywhere: an id with its arguments, or a factory."""
-
-    env_id: str
-    kwargs: Mapping[str, Any] = field(default_factory=dict)
-    factory: Callable[[], TurnEnv] | None = None
-
-    @classmethod
-    def of(cls, env: "str | TurnEnv | Any | Callable[[], TurnEnv] | EnvRef", **kwargs: Any) -> "EnvRef":
-        """From an id, a made environment (its spec is copied) or a factory."""
-        if isinstance(env, EnvRef):
-            return env
-        if isinstance(env, str):
-            return cls(env, kwargs)
-        spec = getattr(env, "spec", None)
-        if spec is not None:
-            module = type(getattr(env, "unwrapped", env)).__module__
-            prefix = "" if spec.id.startswith("turngym/") else f"{module}:"
-            return cls(f"{prefix}{spec.id}", {**spec.kwargs, **kwargs})
-        if isinstance(env, TurnEnv):
-            raise ConfigError(
-                f"This {type(env).__name__} has no spec to copy. Give its id, or a function that makes one."
-            )
-        if callable(env):
-            return cls(getattr(env, "__qualname__", repr(env)), kwargs, env)
-        raise ConfigError(f"{env!r} is no environment id, environment or factory.")
-
-    @property
-    def key(self) -> str:
-        """Text that tells two references apart."""
-        return f"{self.env_id} {sorted(self.kwargs.items())!r} {id(self.factory) if self.factory else ''}"
-
-    def make(self, *, list_commands: bool | None = False) -> TurnEnv:
-        """A new environment, without the list of admissible commands unless asked for; None leaves that alone."""
-        env = self.factory(**self.kwargs) if self.factory else make_turn_env(self.env_id, **self.kwargs)
-        if list_commands is not None:
-            env.list_commands = list_commands
-        return env
+_ADDRESS = re.compile(r"0x[0-9a-f]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +66,10 @@ class Fault:
     text: str
     details: str = ""
     worker_lost: bool = False
+
+    def is_like(self, other: "Fault") -> bool:
+        """Whether both tell the same; addresses of objects differ each time."""
+        return _ADDRESS.sub("", self.text) == _ADDRESS.sub("", other.text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +135,10 @@ class PoolCounts:
 
 
 class EnvPool(Protocol):
-    """Environments behind one interface, whether inline or in worker processes."""
+    """Environments behind one interface, whether inline or in worker processes.
+
+    A closed pool raises InfraError at all but `counts`, `release` and `close`.
+    """
 
     @property
     def counts(self) -> PoolCounts | None:
@@ -196,4 +167,10 @@ class EnvPool(Protocol):
         """Turn and fault that the same calls meet in a fresh environment; None when they meet none."""
 
     def close(self) -> None:
-        """Ends all environments."""
+        """Ends all environments; what was asked and not answered is dropped."""
+
+
+def check_open(closed: bool) -> None:
+    """Raises InfraError for a pool that is closed."""
+    if closed:
+        raise InfraError("This pool is closed. Make another.")

@@ -1,5 +1,6 @@
 """The worker processes of a pool: who serves, who is spare, who is on the way out."""
 
+import logging
 import selectors
 import time
 from collections import Counter
@@ -10,6 +11,8 @@ from turngym.envs.pool.messages import Know, Leave
 from turngym.envs.pool.process import WorkerProcess
 from turngym.errors import InfraError
 
+logger = logging.getLogger(__name__)
+
 LEAVE_S = 3.0
 """How long a worker that was told to leave may take to close its environments."""
 
@@ -18,7 +21,7 @@ class Crew:
     """A fixed number of serving workers and, once they have started, one spare that waits warm.
 
     Attributes:
-        serving: the workers that take new episodes; a place is never empty.
+        serving: the workers that take new episodes; fewer than asked only after one could not be replaced.
         retiring: workers that only finish what they have.
         tally: what happened, by the names of `PoolCounts`.
     """
@@ -29,7 +32,14 @@ class Crew:
         self._envs: list[Know] = []
         self._leaving: list[tuple[WorkerProcess, float]] = []
         self._spare: WorkerProcess | None = None
-        self.serving = [self._start() for _ in range(size)]
+        self._wants_spare = True
+        self.serving: list[WorkerProcess] = []
+        try:
+            for _ in range(size):
+                self.serving.append(self._start())
+        except BaseException:
+            self.close()
+            raise
 
     @property
     def counts(self) -> PoolCounts:
@@ -51,7 +61,7 @@ class Crew:
     def next_worker(self) -> WorkerProcess:
         """Who serves the next episode: the one with the fewest, the first of equals."""
         if not self.serving:
-            raise InfraError("This pool is closed. Make another.")
+            self.serving.append(self._new())
         return min(self.serving, key=lambda worker: len(worker.episodes))
 
     def take_fresh(self) -> WorkerProcess:
@@ -62,23 +72,33 @@ class Crew:
 
     def keep_spare(self) -> None:
         """Starts a spare worker where there is none, once the others have started."""
-        if self._spare is None and all(worker.ready for worker in self.serving):
-            self._spare = self._start()
+        if self._spare is None and self._wants_spare and all(worker.ready for worker in self.serving):
+            try:
+                self._spare = self._start()
+            except InfraError as error:
+                self.give_up_spare(str(error))
+
+    def give_up_spare(self, why: str) -> None:
+        """Starts no spare any more; the others go on, and a lost one is still replaced."""
+        logger.warning("%s The pool goes on without a spare worker.", why)
+        self._wants_spare = False
 
     def retire(self, worker: WorkerProcess) -> None:
         """Replaces a serving worker, which finishes its episodes."""
         self.tally["recycled"] += 1
-        self.serving[self.serving.index(worker)] = self._new()
         self.retiring.append(worker)
+        self._replace(worker)
 
-    def remove(self, worker: WorkerProcess) -> None:
-        """Takes a worker out; in a serving one's place steps another."""
+    def remove(self, worker: WorkerProcess) -> bool:
+        """Takes a worker out that has ended, and says whether it was the spare; in a serving one's place steps another."""
+        if worker is self._spare:
+            self._spare = None
+            return True
         if worker in self.retiring:
             self.retiring.remove(worker)
-        elif worker is self._spare:
-            self._spare = None
         else:
-            self.serving[self.serving.index(worker)] = self._new()
+            self._replace(worker)
+        return False
 
     def send_away(self, worker: WorkerProcess) -> None:
         """Lets a retiring worker close its environments and end."""
@@ -121,6 +141,11 @@ class Crew:
             self.bury()
             if self._leaving:
                 time.sleep(0.01)
+
+    def _replace(self, worker: WorkerProcess) -> None:
+        place = self.serving.index(worker)
+        del self.serving[place]  # First, so that it is out even if no other can be started.
+        self.serving.insert(place, self._new())
 
     def _new(self) -> WorkerProcess:
         worker, self._spare = self._spare, None

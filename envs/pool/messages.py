@@ -4,9 +4,9 @@ import pickle
 import struct
 from typing import Any, NamedTuple
 
-from turngym.envs.pool.contract import Key, Wants
+from turngym.envs.pool.contract import Key, Reply, Wants
 
-_LENGTH = struct.Struct("!I")
+_LENGTH = struct.Struct("!Q")
 
 
 class Know(NamedTuple):
@@ -55,14 +55,28 @@ class Raised(NamedTuple):
     error: Exception
 
 
+class Answer(NamedTuple):
+    """A call of the pool's, and what its worker said to it."""
+
+    ask: Ask
+    said: Reply | Raised
+
+
 def to_frame(message: object) -> bytes:
-    """A message as bytes, its length first."""
-    data = pickle.dumps(message, pickle.HIGHEST_PROTOCOL)
+    """A message as bytes, its length first.
+
+    Raises:
+        PicklingError: something in it cannot leave its process.
+    """
+    try:
+        data = pickle.dumps(message, pickle.HIGHEST_PROTOCOL)
+    except Exception as error:  # An author's or a caller's class may do anything.
+        raise pickle.PicklingError(f"{type(error).__name__}: {error}") from error
     return _LENGTH.pack(len(data)) + data
 
 
 class FrameBuffer:
-    """Collects bytes as they arrive and hands out whole messages."""
+    """Collects bytes as they arrive and hands out whole messages, still pickled."""
 
     def __init__(self) -> None:
         self._bytes = bytearray()
@@ -71,15 +85,15 @@ class FrameBuffer:
         """Takes bytes, of any part of any number of messages."""
         self._bytes += data
 
-    def messages(self) -> list[Any]:
+    def messages(self) -> list[bytes]:
         """The messages that are whole by now, each once."""
-        found, start = [], 0
+        found, start = list[bytes](), 0
         while len(self._bytes) - start >= _LENGTH.size:
             (length,) = _LENGTH.unpack_from(self._bytes, start)
             end = start + _LENGTH.size + length
             if len(self._bytes) < end:
                 break
-            found.append(pickle.loads(memoryview(self._bytes)[start + _LENGTH.size : end]))
+            found.append(bytes(memoryview(self._bytes)[start + _LENGTH.size : end]))
             start = end
         del self._bytes[:start]
         return found

@@ -4,17 +4,18 @@ import contextlib
 import json
 import math
 import os
+import pickle
 import signal
 import socket
 import subprocess
 import sys
 import time
 from collections import deque
-from collections.abc import Callable
 from pathlib import Path
 
-from turngym.envs.pool.contract import Key, Reply
-from turngym.envs.pool.messages import Ask, FrameBuffer, Free, Know, Known, Leave, Raised, Ready, to_frame
+from turngym.envs.pool.contract import Fault, Key, Reply
+from turngym.envs.pool.messages import Answer, Ask, FrameBuffer, Free, Know, Leave, Raised, to_frame
+from turngym.envs.pool.offspring import end_all, new_mark
 
 # Programs of their own and not multiprocessing's: that would run the caller's script again in each worker ("spawn"),
 # or copy a process that may hold torch's threads ("fork"). -P keeps the folder of the moment out of the first imports.
@@ -28,6 +29,8 @@ START_LIMIT_S = 300.0
 _READ_BYTES = 1 << 18
 _REAP_S = 5.0
 _NOTICE_S = 1.0
+# A worker that is gone must not end the caller, even where that has given SIGPIPE its old meaning.
+_SEND_FLAGS = getattr(socket, "MSG_NOSIGNAL", 0)
 
 
 class WorkerProcess:
@@ -37,41 +40,53 @@ class WorkerProcess:
         name: number, for the log.
         ready: whether it has started.
         gone: whether its end of the connection is closed.
-        sent: what it has to answer, oldest first: the key of a call, or None for another message.
+        sent: what it has to answer, oldest first.
         since: when it began what it is at now, by the clock of `time.monotonic`.
-        known: numbers of the environments that it was told of.
         episodes: those that it serves now; `served` counts all that it ever began.
     """
 
     def __init__(self, name: int) -> None:
         self.name = name
         self.ready = self.gone = False
-        self.sent: deque[Key | None] = deque()
+        self.sent: deque[Ask | Know] = deque()
         self.since = time.monotonic()
-        self.known: set[int] = set()
         self.episodes: set[int] = set()
         self.served = 0
         self._outbox = bytearray()
         self._inbox = FrameBuffer()
-        self._socket, theirs = socket.socketpair()
-        self._socket.setblocking(False)
-        lifeline, ours = os.pipe()
-        self._lifeline = os.fdopen(ours, "wb", buffering=0)
+        self._mark = new_mark()
         path = json.dumps([os.fspath(entry) or os.getcwd() for entry in sys.path])
-        try:
+        with contextlib.ExitStack() as ours, contextlib.ExitStack() as theirs:
+            self._socket, connection = socket.socketpair()
+            ours.enter_context(self._socket)
+            theirs.enter_context(connection)
+            self._socket.setblocking(False)
+            read, write = os.pipe()
+            theirs.callback(os.close, read)
+            self._lifeline = ours.enter_context(os.fdopen(write, "wb", buffering=0))
             self._process = subprocess.Popen(
-                [sys.executable, "-P", "-c", _PROGRAM, path, str(theirs.fileno()), str(lifeline)],
+                [sys.executable, "-P", "-c", _PROGRAM, path, str(connection.fileno()), str(read)],
                 stdin=subprocess.DEVNULL,
-                pass_fds=(theirs.fileno(), lifeline),
+                pass_fds=(connection.fileno(), read),
                 start_new_session=True,
+                env={**os.environ, **self._mark},
             )
-        finally:
-            theirs.close()
-            os.close(lifeline)
+            ours.pop_all()
 
     @property
     def pid(self) -> int:
         return self._process.pid
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether it has started, and imported what it was told of."""
+        return self.ready and not any(isinstance(message, Know) for message in self.sent)
+
+    @property
+    def running(self) -> Ask | None:
+        """The call that it is at; None where it is at none."""
+        first = self.sent[0] if self.ready and self.sent else None
+        return first if isinstance(first, Ask) else None
 
     @property
     def wants_to_write(self) -> bool:
@@ -83,25 +98,30 @@ class WorkerProcess:
         return self._socket.fileno()
 
     def send(self, message: Know | Ask | Free | Leave) -> None:
-        """Takes a message, and sends as much as goes without waiting."""
+        """Takes a message, and sends as much as goes without waiting.
+
+        Raises:
+            PicklingError: a call holds what cannot leave this process; nothing was sent.
+        """
+        frame = to_frame(message)
         if isinstance(message, Know | Ask):
             if self.ready and not self.sent:
                 self.since = time.monotonic()
-            self.sent.append(message.key if isinstance(message, Ask) else None)
-        self._outbox += to_frame(message)
+            self.sent.append(message)
+        self._outbox += frame
         self.flush()
 
     def flush(self) -> None:
         """Sends what waits, as far as the worker reads."""
         while self._outbox and not self.gone:
             try:
-                del self._outbox[: self._socket.send(self._outbox)]
+                del self._outbox[: self._socket.send(self._outbox, _SEND_FLAGS)]
             except BlockingIOError:
                 return
             except (BrokenPipeError, ConnectionResetError):
                 self._outbox.clear()  # That the worker is gone is found by reading.
 
-    def receive(self) -> list[Reply | Raised]:
+    def receive(self) -> list[Answer]:
         """Answers to calls that have arrived; sets `gone` at the end of the connection."""
         while not self.gone:
             try:
@@ -113,20 +133,19 @@ class WorkerProcess:
             self._inbox.feed(data)
             self.gone = not data
         answers = []
-        for message in self._inbox.messages():
+        for pickled in self._inbox.messages():
             self.since = time.monotonic()
-            if isinstance(message, Ready):
-                self.ready = True
+            if not self.ready:
+                self.ready = True  # The first is always `Ready`, and each later one answers the oldest sent.
                 continue
-            self.sent.popleft()
-            if not isinstance(message, Known):
-                answers.append(message)
+            answered = self.sent.popleft()
+            if isinstance(answered, Ask):
+                answers.append(Answer(answered, _said(pickled, answered.key)))
         return answers
 
     def limit_s(self, deadline_s: float) -> float:
         """How long it may take for what it is at: a call, or its start and the imports of environments."""
-        calling = self.ready and self.sent and self.sent[0] is not None
-        return deadline_s if calling else START_LIMIT_S
+        return deadline_s if self.running is not None else START_LIMIT_S
 
     def remaining_s(self, deadline_s: float, now: float) -> float:
         """Time left for what it is at; without end where it is at nothing."""
@@ -156,10 +175,7 @@ class WorkerProcess:
         if self._process.returncode is None:
             if self.gone:
                 self._notice_end()
-            started = _descendants(self.pid)
-            _signal(os.killpg, self.pid)
-            for pid in started:  # Those that have left the group.
-                _signal(os.kill, pid)
+            end_all(self.pid, self._mark)
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._process.wait(_REAP_S)
         return _how(self._process.returncode)
@@ -177,23 +193,16 @@ class WorkerProcess:
             time.sleep(0.005)
 
 
-def _descendants(pid: int) -> list[int]:
-    """Processes that a process has started, and those that these have started; [] where `/proc` is absent."""
-    children: dict[int, list[int]] = {}
-    for entry in Path("/proc").glob("[0-9]*/stat"):
-        with contextlib.suppress(OSError, IndexError, ValueError):
-            # The name stands in brackets and may hold anything.
-            parent = int(entry.read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()[1])
-            children.setdefault(parent, []).append(int(entry.parent.name))
-    found = list(children.get(pid, ()))
-    for child in found:
-        found.extend(children.get(child, ()))
-    return found
-
-
-def _signal(send: Callable[[int, int], None], number: int) -> None:
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        send(number, signal.SIGKILL)
+def _said(pickled: bytes, key: Key) -> Reply | Raised:
+    """An answer as it was sent; a fault where this process cannot read what the environment put into it."""
+    try:
+        said = pickle.loads(pickled)
+    except Exception as error:  # noqa: BLE001 - an author's class may do anything
+        text = f"What the environment answered cannot be read: {type(error).__name__}: {error}"
+        return Reply(key, fault=Fault(infra=False, text=text))
+    if not isinstance(said, Reply | Raised):
+        raise AssertionError("a call is answered by a Reply or by Raised")
+    return said
 
 
 def _how(code: int | None) -> str:

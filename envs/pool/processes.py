@@ -3,24 +3,35 @@
 import itertools
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
+from pickle import PicklingError
 from typing import NamedTuple
 
-from turngym.envs.pool.contract import Call, EnvRef, Fault, Key, PoolCounts, PoolLimits, Reply, Wants
+from turngym.envs.pool.contract import (
+    Call,
+    Fault,
+    Key,
+    PoolCounts,
+    PoolLimits,
+    Reply,
+    Wants,
+    check_open,
+)
 from turngym.envs.pool.crew import Crew
-from turngym.envs.pool.messages import Ask, Free, Know, Raised
+from turngym.envs.pool.messages import Answer, Ask, Free, Know, Raised
 from turngym.envs.pool.packing import pack
 from turngym.envs.pool.process import WorkerProcess
+from turngym.envs.pool.reference import EnvRef
 from turngym.envs.pool.serving import Prepared, fault_of, no_environment
-from turngym.errors import InfraError
+from turngym.errors import ConfigError, InfraError
 
 logger = logging.getLogger(__name__)
 
 TICK_S = 1.0
 """Time between two looks at the workers' memory and lives, while something is waited for."""
 
-IDLE_DEATHS = 2
-"""How many workers may end without a call, one after the other, before the pool gives up: as many as a rollout tries
+FAILED_STARTS = 2
+"""How many workers may end while they start, one after the other, before the pool gives up: as many as a rollout tries
 an episode again."""
 
 _REPLAY = -1  # The episode number of replays; those of jobs begin at 0.
@@ -56,14 +67,18 @@ class ProcessPool:
         packed = [(env, pack(env)) for env in envs]
         self._crew = Crew(workers)
         self._seats: dict[int, _Seat] = {}
-        self._open: set[Key] = set()
+        self._open: dict[
+            Key, Ask
+        ] = {}  # A key may be asked again; an answer counts for its own asking alone.
         self._arrived: list[Reply] = []
         self._replayed: dict[Key, Reply] = {}
         self._raised: list[Raised] = []
-        self._numbers: dict[str, tuple[int, EnvRef]] = {}  # Keeps the references, whose keys hold an address.
+        self._numbers: dict[Hashable, int] = {}
         self._prepared = Prepared()
         self._replays = itertools.count()
-        self._idle_deaths = 0
+        self._failed_starts = 0
+        self._last_failed = -1
+        self._closed = False
         self._looked = time.monotonic()
         for env, data in packed:
             self._tell(env, data)
@@ -73,10 +88,12 @@ class ProcessPool:
         return self._crew.counts
 
     def prepare(self, env: EnvRef, tasks: Sequence[str]) -> None:
+        check_open(self._closed)
         self._number(env)
         self._prepared.once(env, tasks)
 
     def submit(self, call: Call) -> None:
+        check_open(self._closed)
         episode = call.key.episode
         if call.key.turn == 0:
             self._begin(call)
@@ -87,6 +104,7 @@ class ProcessPool:
             self._arrived.append(Reply(call.key, fault=fault))
 
     def poll(self) -> list[Reply]:
+        check_open(self._closed)
         while self._open and not self._arrived and not self._raised:
             self._turn()
         if self._raised:
@@ -106,12 +124,13 @@ class ProcessPool:
     def replay(
         self, env: EnvRef, task: str, seed: int, commands: Sequence[str], wants: Wants
     ) -> tuple[int, Fault] | None:
+        check_open(self._closed)
         number, attempt, worker = self._number(env), next(self._replays), self._crew.take_fresh()
         seat = self._seats[_REPLAY] = _Seat(worker, number)
         keys = [Key(_REPLAY, attempt, turn) for turn in range(len(commands) + 1)]
-        for key, command in zip(keys, ["", *commands], strict=True):
-            self._ask(seat, Call(key, env, task, seed, command, wants))
         try:
+            for key, command in zip(keys, ["", *commands], strict=True):
+                self._ask(seat, Call(key, env, task, seed, command, wants))
             for key in keys:
                 while key not in self._replayed:
                     self._turn()
@@ -120,15 +139,16 @@ class ProcessPool:
                     return key.turn, fault
             return None
         finally:
-            self._open.difference_update(keys)
+            self._abandon(_REPLAY)
             self._seats.pop(_REPLAY, None)
             self._replayed.clear()
             if worker in self._crew.retiring:
                 self._crew.send_away(worker)
 
     def close(self) -> None:
+        self._closed = True
+        self._seats, self._open, self._arrived, self._raised = {}, {}, [], []
         self._crew.close()
-        self._seats, self._open, self._arrived = {}, set(), []
 
     # What goes out.
 
@@ -147,14 +167,18 @@ class ProcessPool:
         self._seats[episode] = _Seat(worker, number)
 
     def _ask(self, seat: _Seat, call: Call) -> None:
-        self._open.add(call.key)
-        seat.worker.send(
-            Ask(call.key, seat.number, call.task, call.seed, call.command, call.wants, call.options)
-        )
+        ask = Ask(call.key, seat.number, call.task, call.seed, call.command, call.wants, call.options)
+        try:
+            seat.worker.send(ask)
+        except PicklingError as error:
+            raise ConfigError(
+                f"A call cannot be sent to a worker process: {error}. Set workers to 0."
+            ) from error
+        self._open[call.key] = ask
 
     def _abandon(self, episode: int) -> None:
         """Waits no more for what an episode asked; replies that have arrived are dropped, later ones will be."""
-        self._open = {key for key in self._open if key.episode != episode}
+        self._open = {key: ask for key, ask in self._open.items() if key.episode != episode}
         kept = [reply for reply in self._arrived if reply.key.episode != episode]
         self._crew.tally["late_replies"] += len(self._arrived) - len(kept)
         self._arrived = kept
@@ -162,11 +186,10 @@ class ProcessPool:
 
     def _number(self, env: EnvRef) -> int:
         known = self._numbers.get(env.key)
-        return known[0] if known is not None else self._tell(env, pack(env))
+        return known if known is not None else self._tell(env, pack(env))
 
     def _tell(self, env: EnvRef, packed: bytes) -> int:
-        number = len(self._numbers)
-        self._numbers[env.key] = (number, env)
+        number = self._numbers[env.key] = len(self._numbers)
         self._crew.tell(Know(number, packed))
         return number
 
@@ -190,6 +213,8 @@ class ProcessPool:
         for worker in self._crew.wait(self._patience_s()):
             for answer in worker.receive():
                 self._take(answer)
+            if worker.has_begun and worker.name > self._last_failed:
+                self._failed_starts = 0
             if worker.gone:
                 self._lose(worker)
         now = time.monotonic()
@@ -217,57 +242,68 @@ class ProcessPool:
         remaining = (worker.remaining_s(deadline_s, now) for worker in self._crew.everyone())
         return max(0.0, min([TICK_S, *remaining]))
 
-    def _take(self, answer: Reply | Raised) -> None:
-        self._idle_deaths = 0
-        if isinstance(answer, Reply):
-            self._settle(answer)
-        elif answer.key in self._open and answer.key.episode != _REPLAY:
-            self._open.discard(answer.key)
-            self._raised.append(answer)
+    def _take(self, answer: Answer) -> None:
+        ask, said = answer
+        if isinstance(said, Reply):
+            self._settle(ask, said)
+        elif self._is_open(ask) and ask.key.episode != _REPLAY:
+            del self._open[ask.key]
+            self._raised.append(said)
         else:
-            self._settle(Reply(answer.key, fault=fault_of(answer.error)))
+            self._settle(ask, Reply(ask.key, fault=fault_of(said.error)))
 
-    def _settle(self, reply: Reply) -> None:
+    def _is_open(self, ask: Ask) -> bool:
+        return self._open.get(ask.key) is ask
+
+    def _settle(self, ask: Ask, reply: Reply) -> None:
         """Keeps a reply for who waits for it; one that nobody waits for is dropped."""
-        if reply.key not in self._open:
+        if not self._is_open(ask):
             self._crew.tally["late_replies"] += 1
             return
-        self._open.discard(reply.key)
-        if reply.key.episode == _REPLAY:
-            self._replayed[reply.key] = reply
+        del self._open[ask.key]
+        if ask.key.episode == _REPLAY:
+            self._replayed[ask.key] = reply
         else:
             self._arrived.append(reply)
 
     def _lose(self, worker: WorkerProcess, reason: str = "") -> None:
-        """Ends a worker: by a reason of ours, or because it is over. Its calls fail, and its episodes lose their seats."""
+        """Ends a worker: by a reason of ours, or because it is over. Its calls fail, and its episodes lose their seats.
+
+        Raises:
+            InfraError: too many have ended while they started, or no other can be started.
+        """
         if not reason:
             for answer in worker.receive():  # What it said before it ended holds.
                 self._take(answer)
-        running = worker.sent[0] if worker.sent else None
-        waiting = [key for key in worker.sent if key is not None and key in self._open]
+        running = worker.running
+        waiting = [ask for ask in worker.sent if isinstance(ask, Ask) and self._is_open(ask)]
         how = worker.kill()
         self._crew.tally["killed" if reason else "died"] += 1
         self._crew.tally["late_replies"] += len(worker.receive())
         worker.close()
-        self._crew.remove(worker)
         text = reason or f"Its worker process ended ({how})."
         for episode in worker.episodes:
             self._seats.pop(episode, None)
-        for key in waiting:
-            mine = key == running and worker.ready
+        for ask in waiting:
+            mine = ask is running
             fault = Fault(not mine, text if mine else f"Lost with its worker: {text}", worker_lost=True)
-            self._settle(Reply(key, fault=fault))
+            self._settle(ask, Reply(ask.key, fault=fault))
         logger.warning(
             "Worker %d: %s At %s; %d episodes lost their environments.",
             worker.name,
             text,
-            running or "no call",
+            running.key if running else "no call",
             len(worker.episodes),
         )
-        self._idle_deaths += running is None or not worker.ready
-        if self._idle_deaths > IDLE_DEATHS:
-            what = "without a call" if worker.ready else "while they started"
-            raise InfraError(
-                f"{self._idle_deaths} worker processes ended one after the other {what} ({how}). "
-                "What they said themselves stands above; or set workers to 0."
+        was_spare = self._crew.remove(worker)
+        if worker.has_begun:
+            return
+        self._failed_starts, self._last_failed = self._failed_starts + 1, worker.name
+        if self._failed_starts > FAILED_STARTS:
+            what = "while they imported environments" if worker.ready else "while they started"
+            fact = (
+                f"{self._failed_starts} worker processes ended one after the other {what}. The last: {text}"
             )
+            if not was_spare:
+                raise InfraError(f"{fact} What they said themselves stands above; or set workers to 0.")
+            self._crew.give_up_spare(fact)

@@ -3,10 +3,11 @@
 import logging
 import time
 import traceback
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 
 from turngym.envs.base import TurnEnv
-from turngym.envs.pool.contract import CALLER_ERRORS, Call, EnvRef, Fault, Reply
+from turngym.envs.pool.contract import CALLER_ERRORS, ENV_ERRORS, Call, Fault, Reply
+from turngym.envs.pool.reference import EnvRef
 from turngym.errors import InfraError, TurngymError
 from turngym.types import TurnInfo
 
@@ -17,8 +18,8 @@ class EnvServer:
     """Gives each episode an environment of its own; a released one serves the next."""
 
     def __init__(self) -> None:
-        self._serving: dict[int, tuple[str, TurnEnv]] = {}
-        self._free: dict[str, list[TurnEnv]] = {}
+        self._serving: dict[int, tuple[Hashable, TurnEnv]] = {}
+        self._free: dict[Hashable, list[TurnEnv]] = {}
 
     def answer(self, call: Call) -> Reply:
         """Carries out a call; what the environment raises comes back as a fault, but for the caller's errors.
@@ -30,11 +31,11 @@ class EnvServer:
             return answer(self._env_for(call), call)
         except CALLER_ERRORS:
             raise
-        except Exception as error:  # noqa: BLE001 - the border to the environment's code
+        except ENV_ERRORS as error:
             fault = fault_of(error)
             serving = self._serving.pop(call.key.episode, None)
             if serving is not None:
-                close_faulty(serving[1])
+                close_quietly(serving[1])
             return Reply(call.key, fault=fault)
 
     def release(self, episode: int) -> None:
@@ -49,7 +50,7 @@ class EnvServer:
         serving = [env for _, env in self._serving.values()]
         self._serving, self._free = {}, {}
         for env in serving + free:
-            env.close()
+            close_quietly(env)
 
     def _env_for(self, call: Call) -> TurnEnv:
         episode = call.key.episode
@@ -72,7 +73,7 @@ class Prepared:
     """Remembers which tasks were made ahead."""
 
     def __init__(self) -> None:
-        self._tasks: dict[str, set[str]] = {}
+        self._tasks: dict[Hashable, set[str]] = {}
 
     def once(self, env: EnvRef, tasks: Sequence[str]) -> None:
         """Lets an environment make ahead those of the tasks that it hasn't yet."""
@@ -80,8 +81,10 @@ class Prepared:
         missing = [task for task in tasks if task not in done]
         if missing:
             made = env.make()
-            made.prepare(missing)
-            made.close()
+            try:
+                made.prepare(missing)
+            finally:
+                close_quietly(made)
             done.update(missing)
 
 
@@ -109,7 +112,7 @@ def answer(env: TurnEnv, call: Call) -> Reply:
     )
 
 
-def fault_of(error: Exception) -> Fault:
+def fault_of(error: BaseException) -> Fault:
     """What is kept of an exception."""
     text = f"{type(error).__name__}: {error}" if not isinstance(error, TurngymError) else str(error)
     return Fault(isinstance(error, InfraError), text, "".join(traceback.format_exception(error)))
@@ -120,9 +123,9 @@ def no_environment(episode: int) -> str:
     return f"Episode {episode} has no environment. It was released too early, or its worker is gone."
 
 
-def close_faulty(env: TurnEnv) -> None:
-    """Closes an environment that failed; that this fails too is only logged."""
+def close_quietly(env: TurnEnv) -> None:
+    """Closes an environment; that this fails is only logged, since its episodes are over."""
     try:
         env.close()
-    except Exception as error:  # noqa: BLE001 - the border to the environment's code
-        logger.warning("Closing a %s after its episode failed too: %s", type(env).__name__, error)
+    except ENV_ERRORS as error:
+        logger.warning("A %s could not be closed: %s: %s", type(env).__name__, type(error).__name__, error)

@@ -8,9 +8,10 @@ import signal
 import socket
 import sys
 
-from turngym.envs.pool.contract import CALLER_ERRORS, Call, EnvRef, Fault, Reply
+from turngym.envs.pool.contract import CALLER_ERRORS, Call, Fault, Reply
 from turngym.envs.pool.messages import Ask, FrameBuffer, Free, Know, Known, Leave, Raised, Ready, to_frame
 from turngym.envs.pool.packing import import_ahead, unpack
+from turngym.envs.pool.reference import EnvRef
 from turngym.envs.pool.serving import EnvServer
 from turngym.errors import ConfigError
 
@@ -40,6 +41,9 @@ def _settle(connection: int, lifeline: int) -> None:
 
         # When the pool's process ends, however it ends, the kernel closes the other end and sends SIGIO to this
         # process group. Nobody handles it, so all of it ends, even in native code that holds the interpreter.
+        # (Signals that the pool's process ignores or blocks are so here too, at first.)
+        signal.signal(signal.SIGIO, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGIO])
         fcntl.fcntl(lifeline, fcntl.F_SETOWN, -os.getpgrp())
         fcntl.fcntl(lifeline, fcntl.F_SETFL, os.O_ASYNC)
 
@@ -58,7 +62,8 @@ class Worker:
         buffer = FrameBuffer()
         while data := self._pool.recv(_READ_BYTES):
             buffer.feed(data)
-            for message in buffer.messages():
+            for pickled in buffer.messages():
+                message = pickle.loads(pickled)
                 if isinstance(message, Leave):
                     self._server.close()
                     return
@@ -90,7 +95,7 @@ class Worker:
     def _send(self, message: Ready | Known | Reply | Raised) -> None:
         try:
             frame = to_frame(message)
-        except (pickle.PicklingError, AttributeError, TypeError) as error:
+        except pickle.PicklingError as error:
             if not isinstance(message, Reply):
                 raise
             text = f"What the environment answered cannot leave its process: {error}"

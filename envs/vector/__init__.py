@@ -61,10 +61,12 @@ def make_vec(
     if isinstance(num_envs, bool) or not isinstance(num_envs, int) or num_envs < 1:
         raise ConfigError(f"num_envs = {num_envs!r}: give a whole number of environments, 1 or more.")
     mode = AUTORESET_MODES.get(autoreset_mode) if isinstance(autoreset_mode, str) else autoreset_mode
-    if mode is None:
+    if not isinstance(mode, AutoresetMode):
         raise ConfigError(f"autoreset_mode = {autoreset_mode!r}: choose {', '.join(AUTORESET_MODES)}.")
     ref = EnvRef.of(env, **kwargs)
-    pool = make_pool(workers=min(workers, num_envs), limits=PoolLimits(deadline_s=deadline_s), envs=[ref])
+    if isinstance(workers, int):  # What else it may be, `make_pool` tells.
+        workers = min(workers, num_envs)
+    pool = make_pool(workers=workers, limits=PoolLimits(deadline_s=deadline_s), envs=[ref])
     try:
         return PoolVectorEnv(ref, num_envs, pool, mode)
     except BaseException:

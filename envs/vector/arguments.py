@@ -1,6 +1,7 @@
 """What `reset` and `step` of a vector environment are asked, one value for each environment."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from operator import index
 from typing import Any
 
 import numpy as np
@@ -11,11 +12,15 @@ def read_seeds(seed: int | Sequence[int | None] | None, num_envs: int) -> list[i
 
     Raises:
         ValueError: a list of another length.
+        TypeError: a seed that is no whole number.
     """
     if seed is None:
         return [None] * num_envs
-    seeds: list[int | None] = []
-    seeds += [seed + i for i in range(num_envs)] if isinstance(seed, int) else seed
+    if isinstance(seed, Iterable):
+        # NumPy's whole numbers too, which a single environment would refuse.
+        seeds = [None if each is None else _whole(each) for each in seed]
+    else:
+        seeds = [_whole(seed) + i for i in range(num_envs)]
     if len(seeds) != num_envs:
         raise ValueError(f"{len(seeds)} seeds for {num_envs} environments. Give one for each.")
     return seeds
@@ -40,13 +45,13 @@ def read_mask(mask: Any, num_envs: int) -> list[int]:
 
 
 def read_options(options: dict[str, Any], num_envs: int) -> list[dict[str, Any]]:
-    """Options of each environment's reset; a list of tasks gives each its own.
+    """Options of each environment's reset; a list or array of tasks gives each its own.
 
     Raises:
         ValueError: a list of another length.
     """
     tasks = options.get("task")
-    if not isinstance(tasks, list | tuple):
+    if not isinstance(tasks, list | tuple | np.ndarray):
         return [options] * num_envs
     if len(tasks) != num_envs:
         raise ValueError(f"{len(tasks)} tasks for {num_envs} environments. Give one for each.")
@@ -69,3 +74,10 @@ def read_actions(actions: Any, num_envs: int, playing: Sequence[int]) -> list[st
         if not isinstance(commands[i], str):
             raise TypeError(f"An action is a str, got {type(commands[i]).__name__} {commands[i]!r}.")
     return [str(command) for command in commands]
+
+
+def _whole(seed: Any) -> int:
+    try:
+        return index(seed)
+    except TypeError as error:
+        raise TypeError(f"A seed is a whole number or None, got {seed!r}.") from error

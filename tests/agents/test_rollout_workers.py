@@ -13,7 +13,7 @@ import turngym
 from turngym.agents.base import Job, Reading
 from turngym.agents.rollout import play
 from turngym.agents.scripted import NoisyExpertAgent, ReplayAgent
-from turngym.envs.pool import EnvRef, PoolCounts, PoolLimits, make_pool
+from turngym.envs.pool import Call, EnvRef, Key, PoolCounts, PoolLimits, make_pool
 from turngym.types import Episode
 
 FAULTY = EnvRef("faulty_env:toy/Faulty-v0")
@@ -143,3 +143,37 @@ def test_a_sandbox_that_dies_is_tried_again_without_a_replay() -> None:
         assert outcomes(episodes) == [("infra", 2, 0)]
         assert counts.died == counts.killed == 0
         assert counts.started <= 3  # Two workers and a spare: no replay took one.
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_the_same_fault_may_name_another_address(workers: int) -> None:
+    pool = make_pool(workers=workers, envs=[FAULTY])
+    try:
+        (episode,) = play(
+            jobs_of(FAULTY, ["faulty/1"]), pool=pool, agent=ReplayAgent({0: ["go", "raise itself"]})
+        )
+    finally:
+        pool.close()
+    assert (episode.outcome, episode.attempt, len(episode.turns)) == ("env_fault", 0, 1)
+    assert "0x" in episode.error
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_rollout_that_is_broken_off_leaves_the_pool_as_new(workers: int) -> None:
+    def stop(episode: Episode) -> None:
+        raise OSError("The disk is full.")
+
+    pool = make_pool(workers=workers, envs=[FAULTY], limits=PoolLimits(episodes=4))
+    jobs = jobs_of(FAULTY, [f"faulty/{number}" for number in range(4)])
+    try:
+        scripts: dict[int, Sequence[str]] = {0: WIN, 1: ["go"], 2: WIN, 3: WIN}
+        with pytest.raises(OSError, match="disk is full"):
+            play(jobs, pool=pool, agent=ReplayAgent(scripts), on_episode=stop)
+        for number in range(4):  # None of them has an environment any more.
+            pool.submit(Call(Key(number, 0, 9), FAULTY, command="go"))
+        gone = [reply for reply in pool.poll() if reply.fault is not None and reply.fault.infra]
+        assert len(gone) == 4
+        again = play(jobs, pool=pool, agent=ReplayAgent(scripts | {1: WIN}))
+    finally:
+        pool.close()
+    assert outcomes(again) == [("won", 0, 3)] * 4

@@ -14,7 +14,7 @@ import turngym
 from turngym.envs.base import TurnEnv
 from turngym.envs.pool import EnvRef
 from turngym.envs.vector import AUTORESET_MODES, PoolVectorEnv, make_vec
-from turngym.errors import ConfigError, EnvContractError, TaskError
+from turngym.errors import ConfigError, EnvContractError, InfraError, TaskError
 
 ROOMS: dict[str, Any] = {"level": "w2-o3-q4", "max_turns": 4}
 NUM = 3
@@ -128,6 +128,14 @@ def test_each_part_may_have_its_own_task(make: Maker) -> None:
     tasks = list(EnvRef("turngym/Rooms-v0", ROOMS).make().tasks("test")[4:7])
     _, infos = envs.reset(options={"task": tasks})
     assert infos["task"].tolist() == tasks
+    assert envs.reset(options={"task": infos["task"]})[1]["task"].tolist() == tasks
+
+
+def test_seeds_may_be_whole_numbers_of_numpy(make: Maker) -> None:
+    envs = make("Rooms-v0", 2, **ROOMS)
+    one = envs.reset(seed=[5, 6])[0]
+    assert envs.reset(seed=np.int64(5))[0] == one  # type: ignore[arg-type]
+    assert envs.reset(seed=np.array([5, 6]))[0] == one  # type: ignore[arg-type]
 
 
 def test_a_reset_that_is_broken_off_leaves_nothing_behind(make: Maker) -> None:
@@ -179,6 +187,7 @@ WRONG: dict[str, tuple[Callable[[PoolVectorEnv], object], type[Exception], str]]
     "one str": (lambda envs: envs.step("abc"), TypeError, "one str"),
     "no str": (lambda envs: envs.step(["look", 3, "look"]), TypeError, "int 3"),  # type: ignore[list-item]
     "too few seeds": (lambda envs: envs.reset(seed=[1]), ValueError, "1 seeds for 3"),
+    "a part of a seed": (lambda envs: envs.reset(seed=1.5), TypeError, "got 1.5"),  # type: ignore[arg-type]
     "too few tasks": (lambda envs: envs.reset(options={"task": ["a"]}), ValueError, "1 tasks for 3"),
     "mask of no array": (lambda envs: envs.reset(options={"reset_mask": [True] * 3}), TypeError, "array"),
     "mask of numbers": (lambda envs: envs.reset(options={"reset_mask": np.ones(3)}), TypeError, "bool"),
@@ -208,6 +217,10 @@ def test_wrong_ways_to_make_one_are_told() -> None:
         make_vec("Rooms-v0", 0)
     with pytest.raises(ConfigError, match="autoreset_mode = 'never'"):
         make_vec("Rooms-v0", 1, autoreset_mode="never")
+    with pytest.raises(ConfigError, match="autoreset_mode = 3"):
+        make_vec("Rooms-v0", 1, autoreset_mode=3)  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match="workers = '2'"):
+        make_vec("Rooms-v0", 1, workers="2")  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match="no argument 'lvel'"):
         make_vec("Rooms-v0", 1, lvel="w2-o3-q4")
 
@@ -220,6 +233,23 @@ def test_a_step_needs_a_reset_before_it(make: Maker) -> None:
     envs.step(["look", "look"])
     with pytest.raises(ResetNeeded, match=r"parts \[0, 1\]"):
         envs.step(["look", "look"])
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_closed_ones_are_over(workers: int, make: Maker) -> None:
+    envs = make("Rooms-v0", 1, workers=workers, **ROOMS)
+    envs.reset(seed=1)
+    envs.close()
+    for use in (lambda: envs.step(["look"]), envs.reset):
+        with pytest.raises(InfraError, match="This pool is closed"):
+            use()
+
+
+def test_options_that_cannot_be_sent_are_told_and_the_next_reset_is_as_ever(make: Maker) -> None:
+    ours, theirs = rooms(make, "next_step", workers=1)
+    with pytest.raises(ConfigError, match="cannot be sent"):
+        ours.reset(options={"task": lambda: "w2-o3-q4/small/detailed/1"})
+    assert play_both(ours, theirs, 3) == 0
 
 
 # What breaks.

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import gymnasium
 import numpy as np
@@ -35,7 +36,7 @@ ERRORS = {
 
 
 class Faulty(TurnEnv):
-    """`go` three times wins. `hang`, `die`, `exit`, `raise bug`, `swell 100` (grow, and hang) and others break it.
+    """`go` three times wins. `hang`, `die`, `exit`, `quit`, `raise bug`, `swell 100` (grow, and hang) and others break it.
 
     `hang FILE` and the like happen only where the file is absent, and make it: so they happen once.
     """
@@ -60,7 +61,9 @@ class Faulty(TurnEnv):
         if word in ("hang", "hold", "die", "exit") and (not rest or self._first_time(rest)):
             self._break(word)
         if word == "raise":
-            raise ERRORS[rest]
+            raise KeyError(self) if rest == "itself" else ERRORS[rest]
+        if word == "quit":
+            sys.exit(4)
         if word in ("grow", "swell"):
             self.held.append(b"x" * (int(rest) << 20))
         if word == "swell":
@@ -69,8 +72,14 @@ class Faulty(TurnEnv):
             while not Path(rest).exists():
                 time.sleep(0.01)
         if word == "start":
+            if rest == "orphan":  # Its parent is gone at once, and its session is its own.
+                shell = ["sh", "-c", "setsid sleep 1000 > /dev/null & echo $!"]
+                found = subprocess.run(shell, stdout=subprocess.PIPE, text=True, check=True).stdout
+                return Turn(f"Started {found.strip()}.")
             child = subprocess.Popen(["sleep", "1000"], start_new_session=rest == "apart")
             return Turn(f"Started {child.pid}.")
+        if word == "say":
+            return Turn("y" * int(rest))
         if word == "print":
             sys.stdout.write("x" * 100_000 + "\n")
             subprocess.run(["echo", "from a child"], check=True)
@@ -95,7 +104,7 @@ class Faulty(TurnEnv):
         elif how == "hold":
             ctypes.PyDLL(None).sleep(1000)  # In native code that keeps the interpreter to itself.
         elif how == "exit":
-            sys.exit(3)
+            os._exit(3)
         os.kill(os.getpid(), signal.SIGSEGV)
 
 
@@ -106,11 +115,36 @@ class Unsendable(Faulty):
         return [type("Local", (str,), {})("go")]
 
 
+class Broken(str):
+    """A command that can be pickled, and not be read again."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Broken._made, ()
+
+    @staticmethod
+    def _made() -> None:
+        raise LookupError("no such command")
+
+
+class Unreadable(Faulty):
+    """Its plan leaves its process and arrives nowhere."""
+
+    def plan(self) -> list[str]:
+        return [Broken("go")]
+
+
+class Unclosable(Faulty):
+    """Fails when it is closed."""
+
+    def close(self) -> None:
+        raise OSError("The door is stuck.")
+
+
 def make_faulty() -> Faulty:
     """A factory that other processes can import."""
     return Faulty()
 
 
-for name in ("Faulty", "Unsendable"):
+for name in ("Faulty", "Unsendable", "Unreadable", "Unclosable"):
     if f"toy/{name}-v0" not in gymnasium.registry:
         gymnasium.register(f"toy/{name}-v0", entry_point=f"faulty_env:{name}")

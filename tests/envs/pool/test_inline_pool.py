@@ -1,13 +1,12 @@
-"""References to environments, and the inline pool."""
+"""The pool without worker processes."""
 
 import re
 from typing import Any
 
-import gymnasium
 import pytest
 
 from turngym.envs.base import TurnEnv
-from turngym.envs.pool import Call, EnvRef, InlinePool, Key, Reply, Wants
+from turngym.envs.pool import Call, EnvRef, Fault, InlinePool, Key, Reply, Wants
 from turngym.errors import ConfigError, InfraError, MissingExtraError, TaskError
 from turngym.types import Turn
 
@@ -26,7 +25,7 @@ def ask(pool: InlinePool, *calls: Call) -> list[Reply]:
     return pool.poll()
 
 
-def failing(vault: type[TurnEnv], error: Exception, *, where: str = "act") -> type[TurnEnv]:
+def failing(vault: type[TurnEnv], error: BaseException, *, where: str = "act") -> type[TurnEnv]:
     """The vault, but `smash` (or all of `where`) raises."""
 
     def act(self: Any, command: str) -> Turn:
@@ -38,41 +37,6 @@ def failing(vault: type[TurnEnv], error: Exception, *, where: str = "act") -> ty
         raise error
 
     return type("Failing", (vault,), {where: act if where == "act" else always})
-
-
-def test_a_reference_comes_from_an_id_an_environment_a_class_or_itself(vault: type[TurnEnv]) -> None:
-    by_id = EnvRef.of("turngym/Rooms-v0", level="w2-o3-q4")
-    assert (by_id.env_id, by_id.kwargs) == ("turngym/Rooms-v0", {"level": "w2-o3-q4"})
-    made = gymnasium.make("turngym/Rooms-v0", level="w2-o3-q4")
-    assert EnvRef.of(made) == EnvRef.of(made.unwrapped) == EnvRef.of(by_id) == by_id
-    assert isinstance(EnvRef.of(vault, max_turns=2).make(), vault)
-    assert EnvRef.of(vault, max_turns=2).make().max_turns == 2
-
-
-def test_a_foreign_environment_is_referred_to_with_its_module(vault: type[TurnEnv]) -> None:
-    if "toy/Vault-v0" not in gymnasium.registry:
-        gymnasium.register("toy/Vault-v0", entry_point=lambda **kwargs: vault(**kwargs))
-    made = gymnasium.make("toy/Vault-v0", max_turns=4)
-    assert EnvRef.of(made) == EnvRef(f"{vault.__module__}:toy/Vault-v0", {"max_turns": 4})
-
-
-def test_what_is_no_environment_is_refused(vault: type[TurnEnv]) -> None:
-    with pytest.raises(ConfigError, match="has no spec to copy"):
-        EnvRef.of(vault())
-    with pytest.raises(ConfigError, match="3 is no environment id"):
-        EnvRef.of(3)
-
-
-def test_keys_tell_references_apart(vault: type[TurnEnv]) -> None:
-    refs = [
-        EnvRef("a"),
-        EnvRef("b"),
-        EnvRef("a", {"x": 1}),
-        EnvRef("a", {"x": 2}),
-        EnvRef("a", factory=vault),
-    ]
-    assert len({ref.key for ref in refs}) == 5
-    assert EnvRef("a", {"x": 1, "y": 2}).key == EnvRef("a", {"y": 2, "x": 1}).key
 
 
 def test_replies_answer_each_call_under_its_key(vault: type[TurnEnv]) -> None:
@@ -181,3 +145,69 @@ def test_replay_leaves_episodes_under_way_alone(vault: type[TurnEnv]) -> None:
     pool.replay(ref, "vault/3", 7, ["smash"], Wants())
     (reply,) = ask(pool, say(ref, "read"))
     assert reply.info is not None and reply.info.outcome == "running"
+
+
+def test_sys_exit_in_an_environment_is_a_fault_of_it(vault: type[TurnEnv]) -> None:
+    pool, ref = InlinePool(), EnvRef.of(failing(vault, SystemExit(4)))
+    (_, reply) = ask(pool, begin(ref), say(ref, "smash"))
+    assert reply.fault is not None and (reply.fault.infra, reply.fault.text) == (False, "SystemExit: 4")
+    found = pool.replay(ref, "vault/3", 7, ["smash"], Wants())
+    assert found is not None and found[1].is_like(reply.fault)
+
+
+def test_a_fault_is_like_another_whatever_the_addresses_in_it() -> None:
+    assert Fault(False, "KeyError: <Lamp at 0x7f0b1c>").is_like(Fault(False, "KeyError: <Lamp at 0xa1>"))
+    assert not Fault(False, "KeyError: lamp").is_like(Fault(False, "KeyError: door"))
+
+
+def test_an_error_of_one_call_loses_no_other(vault: type[TurnEnv]) -> None:
+    pool, ref = InlinePool(), EnvRef.of(failing(vault, TaskError("no task")))
+    ask(pool, begin(ref, 0), begin(ref, 1), begin(ref, 2))
+    for number, command in enumerate(["read", "smash", "read"]):
+        pool.submit(say(ref, command, episode=number))
+    with pytest.raises(TaskError):
+        pool.poll()
+    assert [reply.key.episode for reply in pool.poll()] == [0, 2]
+    assert pool.poll() == []
+
+
+def test_what_was_given_up_is_not_carried_out(vault: type[TurnEnv]) -> None:
+    pool, ref = InlinePool(), EnvRef.of(vault)
+    ask(pool, begin(ref, 0), begin(ref, 1))
+    pool.submit(say(ref, "read", episode=0))
+    pool.submit(say(ref, "read", episode=1))
+    pool.release(0)
+    assert [reply.key for reply in ask(pool, begin(ref, 1))] == [Key(1, 0, 0)]
+
+
+def test_an_environment_that_cannot_be_closed_keeps_no_other_open(
+    vault: type[TurnEnv], caplog: pytest.LogCaptureFixture
+) -> None:
+    closed: list[int] = []
+
+    class Stuck(vault):  # type: ignore[valid-type, misc]
+        def close(self) -> None:
+            closed.append(len(closed))
+            raise OSError("The door is stuck.")
+
+    pool, ref = InlinePool(), EnvRef.of(Stuck)
+    ask(pool, begin(ref, 0), begin(ref, 1), begin(ref, 2))
+    pool.release(1)
+    pool.close()
+    assert closed == [0, 1, 2] and "The door is stuck." in caplog.text
+
+
+def test_a_closed_pool_says_so(vault: type[TurnEnv]) -> None:
+    pool, ref = InlinePool(), EnvRef.of(vault)
+    pool.submit(begin(ref))
+    pool.close()
+    pool.close()
+    pool.release(0)
+    for use in (
+        lambda: pool.submit(begin(ref)),
+        pool.poll,
+        lambda: pool.prepare(ref, ["vault/3"]),
+        lambda: pool.replay(ref, "vault/3", 7, [], Wants()),
+    ):
+        with pytest.raises(InfraError, match="This pool is closed"):
+            use()

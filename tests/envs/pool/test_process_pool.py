@@ -7,10 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import gymnasium
 import pytest
 
-from turngym.envs.base import TurnEnv
 from turngym.envs.pool import (
     Call,
     EnvPool,
@@ -196,6 +194,43 @@ def test_an_answer_that_cannot_leave_its_process_is_a_fault(pool: ProcessPool) -
     assert "cannot leave its process" in reply.fault.text
 
 
+def test_an_answer_that_cannot_be_read_here_is_a_fault_and_jams_nothing(pool: ProcessPool) -> None:
+    ref = EnvRef("faulty_env:toy/Unreadable-v0")
+    for attempt in range(2):
+        call = replace(begin(0, ref=ref, attempt=attempt), wants=Wants(plan=True))
+        reply, fine = ask(pool, call, begin(1, attempt=attempt))
+        assert reply.fault is not None and not reply.fault.infra and fine.fault is None
+        assert reply.fault.text.endswith("cannot be read: LookupError: no such command")
+
+
+def test_a_call_that_cannot_be_sent_is_told_and_changes_nothing(pool: ProcessPool) -> None:
+    ask(pool, begin(0))
+    with pytest.raises(ConfigError, match="cannot be sent to a worker process"):
+        pool.submit(replace(begin(1), options={"task": lambda: "faulty/1"}))
+    replies = ask(pool, say(0, "go"), begin(1), begin(2))
+    assert [reply.fault for reply in replies] == [None] * 3
+    assert pool.poll() == []
+
+
+def test_sys_exit_in_an_environment_is_a_fault_of_it_and_costs_no_worker(pool: ProcessPool) -> None:
+    before = pool.counts
+    ask(pool, begin(0))
+    (reply,) = ask(pool, say(0, "quit"))
+    assert reply.fault is not None and (reply.fault.infra, reply.fault.text) == (False, "SystemExit: 4")
+    assert pool.counts == before
+
+
+def test_large_commands_and_answers_pass_each_other(pool: ProcessPool) -> None:
+    """Both directions hold more than any socket does, while neither side waits for the other."""
+    ask(pool, begin(0))
+    large = 3_000_000
+    padded = f"say {large}".ljust(500)
+    calls = [say(0, f"x{'x' * large}" if turn % 2 else padded, turn) for turn in range(1, 11)]
+    replies = ask(pool, *calls)
+    assert [len(reply.observation) == large for reply in replies[1::2]] == [True] * 5
+    assert all(reply.info and not reply.info.valid for reply in replies[::2])
+
+
 def test_a_call_without_an_environment_fails_at_once(pool: ProcessPool) -> None:
     (reply,) = ask(pool, say(9, "go"))
     assert reply.fault is not None and reply.fault.infra
@@ -215,62 +250,28 @@ def test_replies_to_what_was_given_up_are_dropped_and_counted(pool: ProcessPool,
     assert (pool.counts - before).late_replies == 1
 
 
-# What workers need to make an environment.
-
-
-def test_a_factory_is_found_by_its_name(pool: ProcessPool) -> None:
-    ref = EnvRef.of(importlib.import_module("faulty_env").make_faulty)
-    (reply,) = ask(pool, begin(0, ref=ref))
-    assert reply.fault is None and reply.observation.startswith("Start")
-
-
-def test_what_cannot_be_imported_by_name_is_refused_at_the_start(vault: type[TurnEnv]) -> None:
-    def local() -> TurnEnv:
-        return vault()
-
-    in_script = type("Scripted", (vault,), {"__module__": "__main__"})
-    for factory in (local, lambda: vault()):
-        with pytest.raises(ConfigError, match="top level of a module, or set workers to 0"):
-            make_pool(workers=1, envs=[EnvRef.of(factory)])
-    with pytest.raises(ConfigError, match="Scripted stands in the script that runs"):
-        make_pool(workers=1, envs=[EnvRef.of(in_script)])
-
-
-def test_an_id_registered_in_this_process_alone_is_the_same_environment_there(
-    pool: ProcessPool,
-) -> None:
-    module = importlib.import_module("faulty_env")
-    gymnasium.register("local/Mine-v0", entry_point=module.Faulty)
+def test_a_late_answer_counts_for_no_later_call_of_the_same_key(tmp_path: Path) -> None:
+    door = tmp_path / "door"
+    pool = ProcessPool(2, envs=[FAULTY])
     try:
-        ref = EnvRef("local/Mine-v0")
-        (there,), (here,) = ask(pool, begin(0, ref=ref)), ask(InlinePool(), begin(0, ref=ref))
-    finally:
-        del gymnasium.registry["local/Mine-v0"]
-    # The start is drawn by the id, so it tells whether the worker knew it.
-    assert there.observation.partition(", process")[0] == here.observation.partition(", process")[0]
-    assert there.info == here.info
-
-
-def test_modules_are_searched_where_this_process_searches(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "env_of_a_folder.py").write_text(
-        "import gymnasium\n"
-        "from turngym.envs.rooms.env import RoomsEnv\n"
-        "class Mine(RoomsEnv):\n"
-        "    instructions = 'Mine.'\n"
-        "gymnasium.register('folder/Mine-v0', entry_point=Mine)\n",
-        encoding="utf-8",
-    )
-    monkeypatch.syspath_prepend(tmp_path)
-    ref = EnvRef("env_of_a_folder:folder/Mine-v0", {"level": "w2-o3-q4"})
-    pool = make_pool(workers=1)
-    try:
-        pool.submit(Call(Key(0, 0, 0), ref, task=ROOMS.make().tasks("train")[0], seed=1))
-        (reply,) = pool.poll()
+        here, _, _ = ask(pool, begin(0), begin(1), begin(2))
+        pool.submit(say(0, f"wait {door}"))
+        pool.release(0)
+        pool.release(1)
+        (there,) = ask(pool, begin(0))  # The other worker has fewer episodes now.
+        assert process_of(here) != process_of(there)
+        door.touch()
+        pool.submit(say(2, "look"))  # Answered behind the late one.
+        while not any(reply.key.episode == 2 for reply in pool.poll()):
+            pass
+        pool.submit(say(0, "go"))
+        assert [reply.observation.partition(" ")[0] for reply in pool.poll()] == ["Luck"]
+        # Nor where one worker answers both.
+        pool.submit(say(0, "go", 2))
+        replies = ask(pool, begin(0), say(0, "look", 2))
+        assert [reply.observation.partition(" ")[0] for reply in replies] == ["Start", "Nothing."]
     finally:
         pool.close()
-    assert reply.fault is None, reply.fault
 
 
 # Beginning and end.
@@ -284,8 +285,29 @@ def test_nothing_is_left_when_the_pool_is_closed(children: Callable[[], set[int]
     pool.close()
     assert children() <= before
     pool.close()
-    with pytest.raises(InfraError, match="closed"):
-        pool.submit(begin(0))
+    pool.release(0)
+    for use in (
+        lambda: pool.submit(begin(0)),
+        lambda: pool.submit(say(0, "go")),
+        pool.poll,
+        lambda: pool.prepare(FAULTY, ["faulty/1"]),
+        lambda: pool.replay(FAULTY, "faulty/1", 7, [], Wants()),
+    ):
+        with pytest.raises(InfraError, match="This pool is closed"):
+            use()
+    assert children() <= before
+
+
+def test_an_environment_that_cannot_be_closed_ends_its_worker_all_the_same(
+    children: Callable[[], set[int]], capfd: pytest.CaptureFixture[str]
+) -> None:
+    before = children()
+    pool = ProcessPool(1)
+    ask(pool, begin(0, ref=EnvRef("faulty_env:toy/Unclosable-v0")))
+    pool.close()
+    assert children() <= before
+    said = capfd.readouterr().err
+    assert "The door is stuck." in said and "Traceback" not in said
 
 
 def test_workers_that_are_busy_or_starting_are_closed_too(children: Callable[[], set[int]]) -> None:
@@ -314,8 +336,10 @@ def test_limits_are_above_zero(wrong: dict[str, Any]) -> None:
 
 def test_make_pool_takes_no_fewer_than_no_workers() -> None:
     assert isinstance(make_pool(workers=0), InlinePool)
-    with pytest.raises(ConfigError, match="workers = -1"):
-        make_pool(workers=-1)
+    wrong: list[Any] = [-1, 1.5, "2", True]
+    for workers in wrong:
+        with pytest.raises(ConfigError, match=re.escape(f"workers = {workers!r}")):
+            make_pool(workers=workers)
 
 
 def test_tasks_are_made_ahead_once(monkeypatch: pytest.MonkeyPatch, pool: ProcessPool) -> None:
