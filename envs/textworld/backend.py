@@ -1,4 +1,4 @@
-"""What imports textworld and jericho (beside `challenge`), and the few steps we take in them.
+"""What imports textworld and jericho (beside `challenge` and `tracking`), and the few steps we take in them.
 
 jericho (GPL-2.0) runs the compiled story; textworld (MIT) makes games and knows their logic. Neither has types,
 so their objects are `Any` here and stay behind `Machine`, `Progress` and this file's functions.
@@ -15,6 +15,7 @@ import numpy as np
 from turngym.envs.textworld.challenge import NEEDS_TEXTWORLD, make_challenge
 from turngym.envs.textworld.families.base import Level
 from turngym.envs.textworld.families.custom import CustomLevel
+from turngym.envs.textworld.tracking import Tracking
 from turngym.errors import InfraError, MissingExtraError, TaskError
 
 try:
@@ -27,7 +28,7 @@ try:
         compile_game,
         make_game,
     )
-    from textworld.generator.game import Game, GameProgression
+    from textworld.generator.game import Game
     from textworld.generator.inform7 import Inform7Game
     from textworld.generator.inform7.world2inform7 import TextworldInform7Warning
 except ImportError as error:
@@ -131,14 +132,21 @@ def start_interpreter(path: str) -> Any:
         return jericho.FrotzEnv(path, _INTERPRETER_SEED)
 
 
+def exchange_story(interpreter: Any, path: str, story: bytes) -> None:
+    """Lets the interpreter's next `reset` start another story, whose file must be there until then."""
+    # jericho's own `load` starts the story a first time, and identifies it among the games that it knows.
+    interpreter._cache = {path: (story, {}, None)}
+    interpreter.story_file = path.encode()
+
+
 def load_logic(game: dict[str, Any]) -> Any:
     """TextWorld's game object behind `serialized`."""
     return Game.deserialize(game)
 
 
 def start_logic(game: Any) -> Any:
-    """TextWorld's tracker of a game, at the start: facts, valid actions, plan."""
-    return GameProgression(game)
+    """TextWorld's tracking of a game, at the start: facts, valid actions, plan."""
+    return Tracking(game)
 
 
 def command_writer(game: Any) -> Any:

@@ -90,7 +90,7 @@ class TextWorldEnv(TurnEnv):
         self.splits = splits_of(self.level)
         self._loaded: str | None = None
         self._game: StoredGame
-        self._machine: Machine
+        self._machine = Machine()
         self._logic: Progress | None = None
         self._pending: list[str] = []
 
@@ -119,7 +119,8 @@ class TextWorldEnv(TurnEnv):
         if self._loaded != task:
             self._loaded = None
             self._game = load_game(level, seed)
-            self._machine, self._logic = Machine(self._game.story), None
+            self._machine.open(self._game.story)
+            self._logic = None
             self._loaded = task
         else:
             self._machine.restart()

@@ -19,6 +19,7 @@ class Progress:
 
     def __init__(self, game: dict[str, Any], level: Level) -> None:
         self._game = backend.load_logic(game)
+        self._start = backend.start_logic(self._game)
         self._inform = backend.command_writer(self._game)
         self._level = level
         infos = self._game.infos.items()
@@ -39,7 +40,7 @@ class Progress:
 
     def restart(self) -> None:
         """Back to the start."""
-        self._now = backend.start_logic(self._game)
+        self._now = self._start.copy()
         self._to_read = self._level.document
         self._to_look = self._level.checks_inventory
 
@@ -50,7 +51,7 @@ class Progress:
                 self._to_look = False
             if event == f"examining the {self._to_read}":
                 self._to_read = ""
-            action = self._inform.detect_action(event, self._now.valid_actions)
+            action = self._inform.detect_action(event, self._now.actions_behind(event))
             if action is None and event.startswith("taking the "):
                 action = self._taken_out(event.removeprefix("taking the "))
             if action is None and event.startswith("entering "):
