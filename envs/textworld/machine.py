@@ -77,7 +77,10 @@ class Machine:
         return str(self._frotz.step(command)[0])
 
     def objects(self) -> Table:
-        """(objects, 14) the story's object table: 6 bytes of attributes, then words parent, sibling, child, properties."""
+        """(objects, 14) the story's object table: 6 bytes of attributes, then words parent, sibling, child, properties.
+
+        It is a part of what `save` gave, not to be changed.
+        """
         return np.asarray(self.save()[0][self._tree].reshape(-1, 14))
 
 

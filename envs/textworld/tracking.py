@@ -3,8 +3,9 @@
 TextWorld's `GameProgression` lists all valid actions after each action, and orders the quest's actions anew wherever
 they are needed. That is half the price of a turn, and a turn needs little of it: the one action behind Inform's
 event, and how many commands are left. `Tracking` is that class with what it knows of a moment, and of a tree of
-actions, worked out when asked for and then kept; what it answers is the same, in the same order. Nothing here
-decides anything anew: rules, trees and quests are TextWorld's.
+actions, worked out when asked for and then kept; what it answers is the same, in the same order. Rules, trees
+and quests are TextWorld's; what stands here in place of its code is the search for valid actions (`matching`) and for
+shorter ways (`_shorter`).
 """
 
 import copy

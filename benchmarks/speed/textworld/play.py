@@ -41,7 +41,7 @@ class Notes:
 
 
 class Player(Protocol):
-    """A way to play games; each stays open, and its episodes restart it."""
+    """A way to play games."""
 
     def play(self, scripts: Sequence[Script]) -> list[Notes]:
         """Plays the episodes of all games, and tells what was seen of each."""
@@ -51,14 +51,24 @@ class Player(Protocol):
 
 
 class BarePlayer:
-    """Environments without a pool, one command of each after the other."""
+    """Environments without a pool: one for each game, one command of each after the other.
 
-    def __init__(self, env: EnvRef, tasks: Sequence[str], *, admissible: bool) -> None:
-        self._tasks = tasks
-        self._envs = [env.make(list_commands=admissible) for _ in tasks]
+    Args:
+        opens: one environment plays all games in turn, one episode of each, so that each episode opens a game.
+    """
+
+    def __init__(self, env: EnvRef, tasks: Sequence[str], *, admissible: bool, opens: bool = False) -> None:
+        self._tasks, self._opens = tasks, opens
+        self._envs = [env.make(list_commands=admissible) for _ in (tasks[:1] if opens else tasks)]
 
     def play(self, scripts: Sequence[Script]) -> list[Notes]:
         notes = [Notes() for _ in scripts]
+        if self._opens:
+            for episode in range(max(map(len, scripts))):
+                for place, script in enumerate(scripts):
+                    for _ in self._run(place, script[episode : episode + 1], notes[place]):
+                        pass
+            return notes
         runs = [self._run(place, script, notes[place]) for place, script in enumerate(scripts)]
         while runs:
             runs = [run for run in runs if next(run, run) is not run]
@@ -69,7 +79,7 @@ class BarePlayer:
             env.close()
 
     def _run(self, place: int, script: Script, notes: Notes) -> Iterator[None]:
-        env = self._envs[place]
+        env = self._envs[place % len(self._envs)]
         for commands in script:
             started = time.perf_counter()
             _, info = env.reset(options={"task": self._tasks[place]})
@@ -81,7 +91,7 @@ class BarePlayer:
 
 
 class PoolPlayer:
-    """A pool with one episode of each game in flight, as rollouts use it."""
+    """A pool with one episode of each game in flight, as rollouts use it; a game stays open and is restarted."""
 
     def __init__(self, env: EnvRef, tasks: Sequence[str], *, admissible: bool, workers: int) -> None:
         self._env, self._tasks, self._wants = env, tasks, Wants(admissible=admissible)
@@ -189,13 +199,13 @@ def measure(player: Player, scripts: Sequence[Script], *, started: float) -> Mea
 
 
 def make_player(job: Mapping[str, Any]) -> Player:
-    """The way of playing that a job asks for: `workers` of a pool, or None for no pool."""
+    """The way of playing that a job asks for: `workers` of a pool, or None for no pool, which may be to open games."""
     # One turn more than is played, so that the last one, too, lists its commands as the peer's does.
     max_turns = 1 + max(len(commands) for game in job["games"] for commands in game["episodes"])
     env = EnvRef("TextWorld-v0", {"family": "custom", "level": job["level"], "max_turns": max_turns})
     tasks = [game["task"] for game in job["games"]]
     if job["workers"] is None:
-        return BarePlayer(env, tasks, admissible=job["admissible"])
+        return BarePlayer(env, tasks, admissible=job["admissible"], opens=job["opens"])
     return PoolPlayer(env, tasks, admissible=job["admissible"], workers=job["workers"])
 
 

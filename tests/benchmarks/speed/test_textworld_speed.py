@@ -80,13 +80,29 @@ def test_pool_and_bare_environments_do_the_same(workload: str, tmp_path: Path) -
     assert ("commands" in works[0]) == (workload == "list")
 
 
-@pytest.mark.slow  # starts six interpreters that import TextWorld
+def test_opening_games_plays_the_same_episodes(tmp_path: Path) -> None:
+    from turngym.benchmarks.speed.textworld.play import make_player, measure
+
+    settings = TextWorldSettings(games=2, episodes=2, workloads=("train", "open"), workers=())
+    works = []
+    for workload in plan(settings, tmp_path):
+        side = next(side for side in workload.sides if side.name == "bare")
+        job = json.loads(json.dumps(side.job))
+        scripts = [game["episodes"] for game in job["games"]]
+        works.append(measure(make_player(job), scripts, started=time.monotonic()).work)
+    assert works[0] == works[1]
+    assert [side.name for side in workload.sides] == ["textworld", "bare"]
+    with pytest.raises(ConfigError, match="games = 1: the workload open"):
+        plan(TextWorldSettings(games=1), tmp_path)
+
+
+@pytest.mark.slow  # starts ten interpreters that import TextWorld
 def test_the_command_line_measures_the_same_work_on_all_sides(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [*sys.path])
-    settings = ["games=2", "episodes=1", "workloads=[list]", "workers=[]"]
+    settings = ["games=2", "episodes=1", "workloads=[list,open]", "workers=[]"]
     options = ["--rounds", "2", "--peer-python", sys.executable, "--json", "-"]
     monkeypatch.setattr(sys, "argv", ["turngym", "speed", "textworld", *settings, *options])
     with pytest.raises(SystemExit) as leaving:
@@ -96,12 +112,13 @@ def test_the_command_line_measures_the_same_work_on_all_sides(
     report = json.loads(said.out)
     assert (report["entry"], report["num_rounds"]) == ("textworld", 2)
     assert report["command"].startswith("turngym speed textworld games=2 episodes=1")
-    (workload,) = report["workloads"]
+    workload, opening = report["workloads"]
     assert [side["name"] for side in workload["sides"]] == ["textworld", "bare", "inline"]
     assert [(one["first"], one["second"]) for one in workload["ratios"]] == [
         ("bare", "textworld"), ("inline", "textworld"), ("inline", "bare"),
     ]  # fmt: skip
-    assert workload["work"]["episodes"] == 2
+    assert [(one["first"], one["second"]) for one in opening["ratios"]] == [("bare", "textworld")]
+    assert workload["work"]["episodes"] == opening["work"]["episodes"] == 2
     assert all(len(side["rounds"]) == 2 for side in workload["sides"])
     assert str(tmp_path) not in said.out
 
