@@ -39,11 +39,13 @@ def _settle(connection: int, lifeline: int) -> None:
     if sys.platform != "win32":
         import fcntl
 
-        # When the pool's process ends, however it ends, the kernel closes the other end and sends SIGIO to this
-        # process group. Nobody handles it, so all of it ends, even in native code that holds the interpreter.
-        # (Signals that the pool's process ignores or blocks are so here too, at first.)
-        signal.signal(signal.SIGIO, signal.SIG_DFL)
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGIO])
+        # When the pool's process ends, however it ends, the kernel closes the other end and sends a signal to this
+        # process group: all of it ends, even in native code that holds the interpreter, and even when stopped.
+        if sys.platform == "linux":
+            fcntl.fcntl(lifeline, fcntl.F_SETSIG, signal.SIGKILL)
+        else:  # It is SIGIO here, which the pool's process may ignore or block, and so would this one.
+            signal.signal(signal.SIGIO, signal.SIG_DFL)
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGIO])
         fcntl.fcntl(lifeline, fcntl.F_SETOWN, -os.getpgrp())
         fcntl.fcntl(lifeline, fcntl.F_SETFL, os.O_ASYNC)
 

@@ -275,6 +275,14 @@ def test_workers_end_with_the_program_even_when_it_is_killed(
         wait_for(lambda: not any(map(running, workers)))
 
 
+def test_a_stopped_worker_ends_with_the_program_too(running: Running, wait_for: WaitFor) -> None:
+    with program("hang") as (child, workers):
+        for worker in workers:
+            os.kill(worker, signal.SIGSTOP)
+        child.kill()
+        wait_for(lambda: not any(map(running, workers)))
+
+
 def test_ctrl_c_ends_the_program_and_its_workers_without_a_word_of_theirs(
     running: Running,
 ) -> None:
