@@ -15,7 +15,7 @@ CALLER_ERRORS = (ConfigError, TaskError, MissingExtraError)
 ENV_ERRORS = (Exception, SystemExit)
 """What is caught at the border to an author's code, which must not end the run by `sys.exit` either."""
 
-_ADDRESS = re.compile(r"0x[0-9a-f]+")
+_ADDRESS = re.compile(r"0x[0-9a-fA-F]+")
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,6 +63,7 @@ class InlinePool:
     def close(self) -> None:
         self._closed = True
         self._waiting.clear()
+        self._answered.clear()
         self._server.close()
 
     def _abandon(self, episode: int) -> None:

@@ -47,7 +47,7 @@ class WorkerProcess:
 
     def __init__(self, name: int) -> None:
         self.name = name
-        self.ready = self.gone = False
+        self.ready = self.gone = self._killed = False
         self.sent: deque[Ask | Know] = deque()
         self.since = time.monotonic()
         self.episodes: set[int] = set()
@@ -157,6 +157,8 @@ class WorkerProcess:
         """Whether the process is over; it stays unreaped, so that its number cannot name another."""
         if self._process.returncode is not None:
             return True
+        if not hasattr(os, "waitid"):  # On macOS it came with Python 3.13; reaping it is the next best.
+            return self._process.poll() is not None
         try:
             return os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
         except ChildProcessError:  # Reaped by someone who waits for any child.
@@ -172,7 +174,8 @@ class WorkerProcess:
 
     def kill(self) -> str:
         """Kills the process, unless it is over, and all that it started; says how it ended."""
-        if self._process.returncode is None:
+        if not self._killed:
+            self._killed = True
             if self.gone:
                 self._notice_end()
             end_all(self.pid, self._mark)

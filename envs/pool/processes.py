@@ -67,9 +67,8 @@ class ProcessPool:
         packed = [(env, pack(env)) for env in envs]
         self._crew = Crew(workers)
         self._seats: dict[int, _Seat] = {}
-        self._open: dict[
-            Key, Ask
-        ] = {}  # A key may be asked again; an answer counts for its own asking alone.
+        # A key may be asked again; an answer counts for its own asking alone.
+        self._open: dict[Key, Ask] = {}
         self._arrived: list[Reply] = []
         self._replayed: dict[Key, Reply] = {}
         self._raised: list[Raised] = []

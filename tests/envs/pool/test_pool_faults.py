@@ -198,6 +198,18 @@ def test_what_an_environment_started_ends_with_its_worker(
         wait_for(lambda: not running(process_of(reply)))
 
 
+def test_workers_end_likewise_where_python_cannot_wait_without_reaping(
+    monkeypatch: pytest.MonkeyPatch, running: Running, wait_for: WaitFor
+) -> None:
+    monkeypatch.delattr(os, "waitid")  # As on macOS before Python 3.13.
+    with pool_of(1) as pool:
+        ask(pool, begin(0))
+        (started,) = ask(pool, say(0, "start together"))
+        assert fault_text(ask(pool, say(0, "die", 2))[0])[1] == "Its worker process ended (SIGSEGV)."
+        (reply,) = ask(pool, begin(0, 1))
+    wait_for(lambda: not running(process_of(started)) and not running(process_of(reply)))
+
+
 def test_a_long_history_for_a_worker_that_reads_nothing_does_not_block() -> None:
     with pool_of(1, DEADLINE) as pool:
         ask(pool, begin(0), begin(1))

@@ -70,15 +70,12 @@ def test_an_import_that_ends_each_worker_stops_the_run() -> None:
             assert fault_text(reply)[0]
 
 
-def test_a_pool_that_starts_in_part_leaves_nothing_behind(
-    children: Callable[[], set[int]], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_pool_that_starts_in_part_leaves_nothing_behind(children: Callable[[], set[int]]) -> None:
     def descriptors() -> int:
         return len(os.listdir("/proc/self/fd"))
 
-    before, started, opened = children(), ProcessPool(1), 0
-    started.close()  # What a first pool opens for good is open now.
-    opened = descriptors()
+    ProcessPool(1).close()  # What a first pool opens for good is open now.
+    before, opened = children(), descriptors()
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (opened + 11, hard))
     try:
@@ -114,9 +111,7 @@ def test_a_spare_that_ends_again_and_again_is_given_up_and_the_others_go_on(
     source = tmp_path / "env_of_a_while.py"
     source.write_text("from faulty_env import make_faulty as make\n", encoding="utf-8")
     monkeypatch.syspath_prepend(tmp_path)
-    module = __import__("env_of_a_while")
     with pool_of(1, EnvRef("env_of_a_while:toy/Absent-v0")) as pool:
-        assert module.make().max_turns == 12
         ask(pool, begin(0))
         source.write_text("import os\nos._exit(5)\n", encoding="utf-8")
         turns(pool, lambda: "goes on without a spare" in caplog.text, wait_for)
