@@ -7,6 +7,7 @@ os.environ["OMP_WAIT_POLICY"] = "PASSIVE"
 os.environ["HF_HUB_OFFLINE"] = "1"
 
 import re
+import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -18,6 +19,9 @@ import pytest
 from turngym.envs.base import TurnEnv
 from turngym.errors import TaskError
 from turngym.types import JsonValue, TaskRange, Turn
+
+# A shell without job control starts what runs in its background with Ctrl-C ignored, and children inherit that.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Makes `toy_env:toy/Signs-v0` importable, as the command line does with the current folder.
 sys.path.insert(0, str(Path(__file__).parent / "training"))

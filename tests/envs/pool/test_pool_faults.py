@@ -222,8 +222,6 @@ def test_a_long_history_for_a_worker_that_reads_nothing_does_not_block() -> None
 
 PROGRAM = """
 import os, signal, sys
-# A shell without job control starts what runs in its background with Ctrl-C ignored, and children inherit that.
-signal.signal(signal.SIGINT, signal.default_int_handler)
 sys.path.insert(0, {here!r})
 {setting}
 from turngym.envs.pool import Call, EnvRef, Key, ProcessPool

@@ -54,8 +54,11 @@ def test_ctrl_c_stops_the_workers_without_a_word_of_theirs(tmp_path: Path) -> No
         text=True,
         start_new_session=True,
     ) as running:
-        assert fifo.read_text().startswith("here")  # a worker is at work
-        os.killpg(running.pid, signal.SIGINT)
-        out, err = running.communicate()
+        try:
+            assert fifo.read_text().startswith("here")  # a worker is at work
+            os.killpg(running.pid, signal.SIGINT)
+            out, err = running.communicate(timeout=60)
+        finally:
+            running.kill()
     assert out == "stopped\n" and "Traceback" not in err, err
     assert "Working" in err
