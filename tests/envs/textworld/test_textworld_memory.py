@@ -1,6 +1,7 @@
 """Memory stays flat over many episodes: interpreters, logic and records of finished games are given back."""
 
 import os
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -41,6 +42,15 @@ def children() -> set[int]:
     return found
 
 
+def wait_for_rest(pids: set[int]) -> None:
+    """Waits until processes grow no more by themselves: the spare worker starts while the others play."""
+    before, now = {0: 0.0}, {pid: resident_mb(pid) for pid in pids}
+    until = time.monotonic() + 60
+    while before != now and time.monotonic() < until:
+        time.sleep(0.5)
+        before, now = now, {pid: resident_mb(pid) for pid in pids}
+
+
 @contextmanager
 def pool_of(workers: int) -> Iterator[tuple[EnvPool, set[int]]]:
     """A pool, and the processes that were there before it."""
@@ -65,6 +75,8 @@ def growth_mb(workers: int, *, games: int, warm_up: int, episodes: int) -> dict[
         for first in range(0, warm_up + episodes, BLOCK):
             jobs = [Job(n, n, TEXTWORLD, tasks[n % games], n) for n in range(first, first + BLOCK)]
             play(jobs, pool=pool, agent=NoisyExpertAgent(noise=(0.5,)), slots=8)
+            if first + BLOCK == warm_up:
+                wait_for_rest(children() - before)
             for pid in (os.getpid(), *sorted(children() - before)):
                 if first + BLOCK > warm_up:
                     sizes.setdefault(pid, []).append(resident_mb(pid))
