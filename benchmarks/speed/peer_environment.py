@@ -10,6 +10,7 @@ import sys
 import time
 from pathlib import Path
 
+from turngym.cache_folder import cache_folder
 from turngym.errors import MeasurementError
 
 logger = logging.getLogger(__name__)
@@ -21,8 +22,7 @@ _TOLD_CHARS = 160
 
 def peers_folder() -> Path:
     """Where the environments of peers lie: in `$TURNGYM_CACHE`, else in `~/.cache/turngym`."""
-    root = os.environ.get("TURNGYM_CACHE")
-    return (Path(root) if root else Path.home() / ".cache" / "turngym") / "peers"
+    return cache_folder() / "peers"
 
 
 def environment_folder(name: str, requirements: Path) -> Path:

@@ -6,6 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from turngym.envs.pool.offspring import descendants
 from turngym.errors import MeasurementError
 
 _QUIET_S = 0.3
@@ -44,7 +45,11 @@ class Stopwatch:
 
 def running_children_s() -> float:
     """CPU time of the processes below this one that are running."""
-    return sum(_clock_s(pid) for pid in _descendants(os.getpid()))
+    if not Path("/proc/self/stat").exists():
+        raise MeasurementError(
+            "The CPU time of running child processes is read from /proc. Measure on Linux."
+        )
+    return sum(_clock_s(pid) for pid in descendants(os.getpid()))
 
 
 def wait_until_quiet(*, limit_s: float = 60.0) -> bool:
@@ -67,23 +72,6 @@ def wait_until_quiet(*, limit_s: float = 60.0) -> bool:
 def _ended_children_s() -> float:
     times = os.times()
     return times.children_user + times.children_system
-
-
-def _descendants(pid: int) -> list[int]:
-    if not Path("/proc/self/stat").exists():
-        raise MeasurementError(
-            "The CPU time of running child processes is read from /proc. Measure on Linux."
-        )
-    children: dict[int, list[int]] = {}
-    for entry in Path("/proc").glob("[0-9]*/stat"):
-        with suppress(OSError, IndexError, ValueError):
-            # The name stands in brackets and may hold anything.
-            parent = int(entry.read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()[1])
-            children.setdefault(parent, []).append(int(entry.parent.name))
-    found = list(children.get(pid, ()))
-    for child in found:
-        found.extend(children.get(child, ()))
-    return found
 
 
 def _clock_s(pid: int) -> float:

@@ -20,7 +20,7 @@ def end_all(pid: int, mark: dict[str, str]) -> None:
     What has left it is known by the mark, even when its parents are gone, or by its parents, even when it has
     thrown away the mark; both only where there is `/proc`.
     """
-    outside = _marked(mark) | _descendants(pid)
+    outside = _marked(mark) | descendants(pid)
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(pid, signal.SIGKILL)
     for each in outside:
@@ -38,7 +38,8 @@ def _marked(mark: dict[str, str]) -> set[int]:
     return found
 
 
-def _descendants(pid: int) -> set[int]:
+def descendants(pid: int) -> set[int]:
+    """Processes that a process has started, and those that these have started; none where `/proc` is absent."""
     children: dict[int, list[int]] = {}
     for entry in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError, IndexError, ValueError):

@@ -17,6 +17,7 @@ from errno import EACCES, EDQUOT, ENOSPC, EPERM, EROFS
 from pathlib import Path
 from typing import NamedTuple
 
+from turngym.cache_folder import cache_folder
 from turngym.errors import ConfigError, InfraError
 
 logger = logging.getLogger(__name__)
@@ -47,7 +48,7 @@ class _Entry(NamedTuple):
 
 def cache_root() -> Path:
     """The folder of all games."""
-    return Path(os.environ.get("TURNGYM_CACHE") or "~/.cache/turngym").expanduser() / "textworld"
+    return cache_folder() / "textworld"
 
 
 def cache_limit() -> int:

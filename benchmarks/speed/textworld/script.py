@@ -13,6 +13,7 @@ from turngym.envs.registration import make_turn_env
 from turngym.envs.textworld.card import Card
 from turngym.envs.textworld.games import load_card, load_game, prepare
 from turngym.envs.textworld.levels import parse_task
+from turngym.envs.textworld.nested import nested_names
 from turngym.errors import ConfigError
 
 # Each is refused by Inform's parser with the state untouched. A question ("take what?") would not do: turngym takes
@@ -81,7 +82,7 @@ def fitting_tasks(tasks: Sequence[str], count: int) -> list[str]:
 
 def has_nested_names(card: Card) -> bool:
     """Whether the name of a thing or room lies within another one's."""
-    return any(one != other and f" {one} " in f" {other} " for one in card.names for other in card.names)
+    return bool(nested_names(card.names))
 
 
 def write_game(task: str, folder: Path) -> Path:

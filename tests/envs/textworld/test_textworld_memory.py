@@ -12,6 +12,7 @@ from turngym.agents.base import Job
 from turngym.agents.rollout import play
 from turngym.agents.scripted import NoisyExpertAgent
 from turngym.envs.pool import EnvPool, EnvRef, make_pool
+from turngym.envs.pool.offspring import descendants
 from turngym.envs.textworld.games import prepare
 
 pytestmark = [
@@ -29,19 +30,6 @@ def resident_mb(pid: int) -> float:
     return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
 
 
-def children() -> set[int]:
-    """Processes that this one has started."""
-    found = set()
-    for entry in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            fields = entry.read_text(encoding="utf-8").rpartition(")")[2].split()
-        except OSError:
-            continue
-        if int(fields[1]) == os.getpid():
-            found.add(int(entry.parent.name))
-    return found
-
-
 def wait_for_rest(pids: set[int]) -> None:
     """Waits until processes grow no more by themselves: the spare worker starts while the others play."""
     before, now = {0: 0.0}, {pid: resident_mb(pid) for pid in pids}
@@ -54,7 +42,7 @@ def wait_for_rest(pids: set[int]) -> None:
 @contextmanager
 def pool_of(workers: int) -> Iterator[tuple[EnvPool, set[int]]]:
     """A pool, and the processes that were there before it."""
-    before = children()
+    before = descendants(os.getpid())
     pool = make_pool(workers=workers, envs=[TEXTWORLD])
     try:
         yield pool, before
@@ -76,8 +64,8 @@ def growth_mb(workers: int, *, games: int, warm_up: int, episodes: int) -> dict[
             jobs = [Job(n, n, TEXTWORLD, tasks[n % games], n) for n in range(first, first + BLOCK)]
             play(jobs, pool=pool, agent=NoisyExpertAgent(noise=(0.5,)), slots=8)
             if first + BLOCK == warm_up:
-                wait_for_rest(children() - before)
-            for pid in (os.getpid(), *sorted(children() - before)):
+                wait_for_rest(descendants(os.getpid()) - before)
+            for pid in (os.getpid(), *sorted(descendants(os.getpid()) - before)):
                 if first + BLOCK > warm_up:
                     sizes.setdefault(pid, []).append(resident_mb(pid))
         if pool.counts is not None:
