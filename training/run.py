@@ -29,7 +29,7 @@ from turngym.training.demos import demonstrations
 from turngym.training.metrics import MetricsLog, MetricValue, read_metrics
 from turngym.training.recipe import load_recipe
 from turngym.training.rl import run_rl
-from turngym.training.run_folder import FINISHED_FILE, claim_folder, copy_folder
+from turngym.training.run_folder import FINISHED_FILE, claim_folder, copy_folder, hold_folder
 from turngym.training.session import CHECKPOINTS, Session
 from turngym.training.settings import (
     FolderModel,
@@ -93,7 +93,7 @@ def train(
         The finished run.
 
     Raises:
-        ConfigError: a wrong setting, or the folder holds another run.
+        ConfigError: a wrong setting, the folder holds another run, or another process trains in it.
         CollapseError: training stopped itself; its last good checkpoint is named.
     """
     if workers is not None:
@@ -102,16 +102,11 @@ def train(
     name = recipe if isinstance(recipe, str) else "run"
     part = f"-{only}" if only is not None else ""
     out = Path(resolved.run.out or f"runs/{Path(name).stem}{part}-seed{resolved.run.seed}")
-    if claim_folder(out, resolved):
-        logger.info("%s is finished already; nothing was done.", out)
-        return Run(out, out / "final")
-    _set_threads(resolved.run)
-    pool = _make_pool(resolved)
-    try:
-        session, demos = _open(resolved, out, pool, on_row, on_progress)
-        _run_stages(session, demos)
-    finally:
-        pool.close()
+    with hold_folder(out):
+        if claim_folder(out, resolved):
+            logger.info("%s is finished already; nothing was done.", out)
+        else:
+            _run(resolved, out, on_row, on_progress)
     return Run(out, out / "final")
 
 
@@ -138,6 +133,16 @@ def _prepare_recipe(
     if not stages:
         raise ConfigError(f"This recipe has no {only} stage. `turngym train` runs all its stages.")
     return resolved.model_copy(update={"stages": stages})
+
+
+def _run(recipe: Recipe, out: Path, on_row: OnRow | None, on_progress: OnProgress | None) -> None:
+    _set_threads(recipe.run)
+    pool = _make_pool(recipe)
+    try:
+        session, demos = _open(recipe, out, pool, on_row, on_progress)
+        _run_stages(session, demos)
+    finally:
+        pool.close()
 
 
 def _make_pool(recipe: Recipe) -> EnvPool:

@@ -1,6 +1,11 @@
-"""A run's folder: whose it is, and whether the run in it is the one that is asked for."""
+"""A run's folder: whose it is, who works in it, and whether the run in it is the one that is asked for."""
 
+import logging
+import os
 import shutil
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -9,12 +14,44 @@ from turngym.training.recipe import load_saved, save_recipe
 from turngym.training.session import CHECKPOINTS
 from turngym.training.settings import Recipe
 
+logger = logging.getLogger(__name__)
+
 RECIPE_FILE = "recipe.yaml"
 FINISHED_FILE = "finished.json"
 
 
+@contextmanager
+def hold_folder(out: Path) -> Iterator[None]:
+    """Makes the run's folder and keeps other processes from working in it, until left or this process ends.
+
+    Raises:
+        ConfigError: another process holds it.
+    """
+    out.mkdir(parents=True, exist_ok=True)
+    if sys.platform == "win32":
+        yield
+        return
+    import fcntl
+
+    # The lock is on the folder itself: no file stays behind, and the kernel frees it however this process ends.
+    descriptor = os.open(out, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        os.close(descriptor)
+        raise ConfigError(
+            f"Another process is training in {out}. Wait for it, stop it, or choose another folder with run.out=FOLDER."
+        ) from error
+    except OSError as error:  # Some network file systems have no locks.
+        logger.warning("%s cannot be locked (%s): let no second process train in it.", out, error)
+    try:
+        yield
+    finally:
+        os.close(descriptor)
+
+
 def claim_folder(out: Path, recipe: Recipe) -> bool:
-    """Makes the run's folder, or finds that it holds this run; True when that is finished."""
+    """Makes the folder this run's, or finds that it is already; True when that run is finished."""
     saved = out / RECIPE_FILE
     begun = out.is_dir() and any(entry.name != RECIPE_FILE for entry in out.iterdir())
     if saved.is_file() and begun and recipe.run.resume == "auto":
@@ -32,7 +69,6 @@ def claim_folder(out: Path, recipe: Recipe) -> bool:
                 f"{out} exists and holds no run of turngym. Choose another folder with run.out=FOLDER."
             )
         _remove_run(out, saved)
-    out.mkdir(parents=True, exist_ok=True)
     save_recipe(recipe, saved)
     return False
 

@@ -1,6 +1,9 @@
 """Whole runs of a toy game: folders, stages, refusals, algorithms, and stopping when training collapses."""
 
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -22,11 +25,14 @@ from turngym.training.metrics import MetricValue
 from turngym.training.recipe import load_recipe, save_recipe
 from turngym.training.rl import check_sampler
 from turngym.training.run import Run, sft, train
+from turngym.training.run_folder import hold_folder
 from turngym.training.settings import RlSettings
 from turngym.training.update import PolicyReport
 from turngym.training.validation import Validated
 
 ToyRecipe = Callable[..., dict[str, Any]]
+
+SOURCE = Path(__file__).parents[2] / "src"
 
 
 def rows(run: Run, stage: str) -> list[dict[str, MetricValue]]:
@@ -147,6 +153,39 @@ def test_a_folder_of_someone_else_is_refused(toy: ToyRecipe, tmp_path: Path) -> 
         with pytest.raises(ConfigError, match="exists and holds no run of turngym"):
             train(toy(resume=resume))
     assert (tmp_path / "run" / "thesis.tex").exists()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="folders are not locked there")
+def test_two_runs_do_not_share_a_folder(toy: ToyRecipe, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    for resume in ("auto", "never"):
+        with hold_folder(out):
+            before = stamps(out)
+            with pytest.raises(ConfigError, match=f"Another process is training in {out}. Wait for it"):
+                train(toy(rl=None, resume=resume))
+            assert stamps(out) == before
+        train(toy(rl=None, resume=resume))
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="folders are not locked there")
+def test_a_folder_is_free_again_after_its_process_was_killed(toy: ToyRecipe, tmp_path: Path) -> None:
+    code = (
+        "import sys, time\nfrom pathlib import Path\nfrom turngym.training.run_folder import hold_folder\n"
+        "with hold_folder(Path(sys.argv[1])):\n    print('held', flush=True)\n    time.sleep(600)\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", code, str(tmp_path / "run")],
+        env={**os.environ, "PYTHONPATH": str(SOURCE)},
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as other:
+        try:
+            assert other.stdout is not None and other.stdout.readline() == "held\n"
+            with pytest.raises(ConfigError, match="Another process is training"):
+                train(toy(rl=None))
+        finally:
+            other.kill()
+    assert train(toy(rl=None)).final.is_dir()
 
 
 def test_only_sft_runs_the_sft_stages(toy: ToyRecipe) -> None:
