@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from turngym.envs.textworld.challenge import NEEDS_TEXTWORLD, make_challenge
+from turngym.envs.textworld.challenge import NEEDS_TEXTWORLD, house_rules, make_challenge
 from turngym.envs.textworld.families.base import Level
 from turngym.envs.textworld.families.custom import CustomLevel
 from turngym.envs.textworld.tracking import Tracking
@@ -47,6 +47,7 @@ def game_options(level: CustomLevel, seed: int) -> Any:
     """The options that `tw-make custom --world-size W --nb-objects O --quest-length Q --seed SEED` sets."""
     options = textworld.GameOptions()
     options.seeds = seed
+    options.kb = house_rules()
     options.nb_rooms = level.rooms
     options.nb_objects = level.objects
     # The command's own defaults differ from the library's (breadth 1): one game in ten has two quests.

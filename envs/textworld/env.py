@@ -114,7 +114,7 @@ class TextWorldEnv(TurnEnv):
         prepare(tasks)
 
     def load(self, task: str, rng: np.random.Generator) -> str:
-        """Starts the game of a task; making it takes 1 to 2 s the first time."""
+        """Starts the game of a task; making it takes about 1 s the first time."""
         level, seed = parse_task(task, self.level)
         if self._loaded != task:
             self._loaded = None

@@ -34,7 +34,7 @@ def game_path(level: Level, seed: int) -> Path:
 
 
 def load_game(level: Level, seed: int, *, bound: bool = True) -> StoredGame:
-    """The game of a seed, from the cache, or made now (1 to 2 s).
+    """The game of a seed, from the cache, or made now (about 1 s).
 
     Args:
         bound: whether older games are removed where a new one goes over the limit of the cache.

@@ -58,6 +58,8 @@ def test_panels_of_bundled_suites_do_not_move() -> None:
     assert panel_of(load_suite("textworld-w2o3q4-wide")).hash == "ca1502e7b5fdf6d9"
     assert panel_of(load_suite("textworld-w4o6q8")).hash == "99c81e9743e0ee08"
     assert panel_of(load_suite("textworld-w4o6q8-wide")).hash == "e7e1e4191aebc562"
+    assert panel_of(load_suite("textworld-w2o3q4-last")).hash == "e26eb5ddd1b23cfa"
+    assert panel_of(load_suite("textworld-w8o12q12")).hash == "d126dd392568fc78"
     assert panel_of(load_suite("textworld-coin")).hash == "d9b96147af9af724"
     assert panel_of(load_suite("textworld-cooking")).hash == "e8a92bdb4b21a285"
     assert panel_of(load_suite("textworld-mix")).hash == "d4702f777cebc5b7"
@@ -182,9 +184,11 @@ def test_bundled_textworld_suites_are_of_the_size_they_say() -> None:
         "textworld-simple": 100,
         "textworld-treasure": 100,
         "textworld-w2o3q4": 100,
+        "textworld-w2o3q4-last": 100,
         "textworld-w2o3q4-wide": 250,
         "textworld-w4o6q8": 100,
         "textworld-w4o6q8-wide": 250,
+        "textworld-w8o12q12": 100,
     }
 
 

@@ -2,12 +2,14 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+import textworld
 from textworld.generator import CouldNotCompileGameError
 
 from turngym.envs.textworld import backend
@@ -39,6 +41,29 @@ def test_our_game_is_the_commands_game(seed: int, tmp_path: Path) -> None:
     assert ours.story == story
     assert json.loads(json.dumps(ours.game)) == game  # the uuid is made of the options, so it is equal, too
     assert ours.card.num_quests == 2
+
+
+OBJECTIVE = (
+    "from turngym.envs.textworld import backend; from turngym.envs.textworld.levels import parse_task;"
+    "print(backend.generate(*parse_task('custom/w2-o3-q4/8')).objective)"
+)
+
+
+def test_the_working_directory_changes_no_game(tmp_path: Path) -> None:
+    package = Path(textworld.__file__).parent / "generator" / "data"
+    (tmp_path / "other").mkdir()
+    for part in ("logic", "text_grammars"):
+        shutil.copytree(package / part, tmp_path / "other" / "textworld_data" / part)
+    grammar = tmp_path / "other" / "textworld_data" / "text_grammars" / "house_instruction.twg"
+    text = grammar.read_text(encoding="utf-8")
+    assert "the" in text
+    grammar.write_text(text.replace("the", "thy"), encoding="utf-8")
+    environ = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    objectives = [
+        subprocess.run([sys.executable, "-c", OBJECTIVE], cwd=cwd, env=environ, capture_output=True, check=True).stdout
+        for cwd in (tmp_path, tmp_path / "other")
+    ]  # fmt: skip
+    assert objectives[0] == objectives[1] != b""
 
 
 @pytest.mark.full
