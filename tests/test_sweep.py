@@ -1,6 +1,7 @@
 """Several recipes over several seeds, on a toy game."""
 
 import json
+import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from io import StringIO
@@ -14,7 +15,7 @@ from rich.console import Console
 from turngym.benchmarks.report import BenchResult, read_result
 from turngym.benchmarks.statistics import paired_improvement, success_interval
 from turngym.config import dump_yaml
-from turngym.errors import ConfigError, UnknownNameError
+from turngym.errors import CheckpointError, ConfigError, UnknownNameError
 from turngym.reporter import TrainingReporter
 from turngym.sweep import SweepOptions, run_sweep
 from turngym.training.run import train
@@ -192,4 +193,45 @@ def test_what_is_wrong_is_told_before_anything_is_trained(
         run_sweep(recipes, replace(options, **changes), tmp_path / "out", reporter=reporter)
     assert told in str(caught.value)
     assert isinstance(caught.value, UnknownNameError) == told.startswith("No ")
+    assert not (tmp_path / "out").exists()
+
+
+def test_all_seeds_start_from_the_weights_of_a_folder_that_are_measured_and_counted_once(
+    options: SweepOptions, tmp_path: Path, reporter: TrainingReporter
+) -> None:
+    run = train("base.yaml", only="sft", run__out=str(tmp_path / "given"))
+    out, shared = tmp_path / "out", replace(options, start=str(run.out))
+    report = run_sweep(["mean.yaml"], shared, out, reporter=reporter)
+    assert sorted(path.name for path in out.iterdir()) == ["mean-seed1", "mean-seed2", "start", "sweep.json"]
+    for seed in SEEDS:
+        assert weights(out / f"mean-seed{seed}" / "rl" / "start") == weights(run.final)
+    start = read_result(out / "start" / "bench" / "suite-greedy.json")
+    check_figures(report["recipes"]["start"]["greedy"], [start])
+    check_gain(report["recipes"]["mean"]["gain_greedy"], [start, start], played(out, "mean", "greedy"))
+    before = stamps(out)
+    assert run_sweep(["mean.yaml"], shared, out, reporter=reporter) == report
+    assert {**stamps(out), str(out / "sweep.json"): 0} == {**before, str(out / "sweep.json"): 0}
+
+
+def test_other_weights_in_the_same_place_are_measured_anew_whatever_the_times_of_their_files(
+    options: SweepOptions, tmp_path: Path, reporter: TrainingReporter
+) -> None:
+    older = train("base.yaml", only="sft", run__out=str(tmp_path / "older"), sft__steps=2)
+    given = train("base.yaml", only="sft", run__out=str(tmp_path / "given"), sft__steps=3)
+    out, shared = tmp_path / "out", replace(options, start=str(given.final), seeds=(1,))
+    run_sweep(["mean.yaml"], shared, out, reporter=reporter)
+    measured = stamps(out / "start")
+    shutil.rmtree(given.final)
+    shutil.copytree(older.final, given.final)
+    again = replace(shared, overrides=("run.resume=never",))
+    run_sweep(["mean.yaml"], again, out, reporter=reporter)
+    assert all(when > measured[path] for path, when in stamps(out / "start").items())
+
+
+def test_a_start_folder_without_a_checkpoint_is_told_before_anything_is_trained(
+    options: SweepOptions, tmp_path: Path, reporter: TrainingReporter
+) -> None:
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(CheckpointError, match=r"empty holds no turngym_agent\.json"):
+        run_sweep(["mean.yaml"], replace(options, start="empty"), tmp_path / "out", reporter=reporter)
     assert not (tmp_path / "out").exists()

@@ -270,7 +270,12 @@ def sweep(
     recipes: Annotated[list[str], typer.Argument(help="Recipes to compare.")],
     suite: Annotated[str, typer.Option(help="Suite on which the results are measured.")],
     seeds: Annotated[str, typer.Option(help="Root seeds, as in 1,2,3.")] = "1,2,3",
-    start: Annotated[str, typer.Option(help="Recipe whose SFT gives the common start of each seed.")] = "",
+    start: Annotated[
+        str,
+        typer.Option(
+            help="Recipe whose SFT gives each seed's start, or a run's folder from which all seeds start."
+        ),
+    ] = "",
     out: Annotated[Path, typer.Option(help="Folder of all runs.")] = Path("runs/sweep"),
     change: Annotated[
         list[str] | None, typer.Option(help="key=value for every recipe; may be repeated.")

@@ -1,5 +1,6 @@
 """Several recipes over several seeds from one start, and the table that compares them."""
 
+import hashlib
 import itertools
 import json
 from collections.abc import Mapping, Sequence
@@ -10,6 +11,8 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from turngym.agents.agent_config import AgentConfig
+from turngym.agents.load import checkpoint_folder
 from turngym.benchmarks.report import BenchResult, improvement, read_result, write_result
 from turngym.benchmarks.run import MODES, bench
 from turngym.benchmarks.statistics import compare_algorithms, improvement_over_seeds, success_interval
@@ -18,7 +21,6 @@ from turngym.errors import ConfigError
 from turngym.reporter import TrainingReporter
 from turngym.training.recipe import load_recipe
 from turngym.training.run import Run, train
-from turngym.training.run_folder import FINISHED_FILE
 
 START = "start"
 """Name of the common start in the report, and of its runs' folders."""
@@ -32,7 +34,8 @@ class SweepOptions:
     """What a sweep plays.
 
     Attributes:
-        start: recipe whose SFT stages give the common start of each seed; "" lets every recipe run whole.
+        start: recipe whose SFT stages give the common start of each seed, or a folder with weights, a run's or a
+            model's, from which all seeds start; "" lets every recipe run whole.
         suite: benchmark on which starts and results are measured, once.
         seeds: root seeds; the same for all recipes.
         overrides: `key=value` for every recipe.
@@ -42,6 +45,11 @@ class SweepOptions:
     suite: str
     seeds: tuple[int, ...]
     overrides: tuple[str, ...] = ()
+
+    @property
+    def shares_start(self) -> bool:
+        """Whether all seeds start from the same weights."""
+        return bool(self.start) and Path(self.start).is_dir()
 
 
 def run_sweep(
@@ -57,9 +65,8 @@ def run_sweep(
     _check(recipes, options)
     results: Results = {}
     for seed in options.seeds:
-        start = None
-        if options.start:
-            start = _train_start(options, seed, out, reporter)
+        start = _start(options, seed, out, reporter)
+        if start is not None:
             results.setdefault(START, {})[seed] = _measured(start, options.suite, reporter.console)
         for recipe in recipes:
             run = _train_recipe(recipe, options, seed, start, out, reporter)
@@ -75,7 +82,9 @@ def sweep_report(results: Results, options: SweepOptions) -> dict[str, Any]:
     """Success of each recipe over all seeds, its gain over the start, and recipes against each other."""
     recipes: dict[str, Any] = {}
     for name, by_seed in results.items():
-        recipes[name] = {mode: _over_seeds([by_seed[seed][mode] for seed in options.seeds]) for mode in MODES}
+        # A start that all seeds share was played once, and counts once.
+        played = options.seeds[:1] if name == START and options.shares_start else options.seeds
+        recipes[name] = {mode: _over_seeds([by_seed[seed][mode] for seed in played]) for mode in MODES}
         if START in results and name != START:
             for mode in MODES:
                 recipes[name][f"gain_{mode}"] = _gains(results[START], by_seed, options.seeds, mode)
@@ -101,7 +110,9 @@ def _check(recipes: Sequence[str], options: SweepOptions) -> None:
         raise ConfigError(f"A recipe of a sweep cannot be called {START!r}. Give its file another name.")
     for recipe in recipes:
         load_recipe(recipe, options.overrides)
-    if options.start:
+    if options.shares_start:
+        AgentConfig.load(checkpoint_folder(options.start))
+    elif options.start:
         load_recipe(options.start)
     load_suite(options.suite)
 
@@ -111,7 +122,12 @@ def _name(recipe: str) -> str:
     return Path(recipe).stem
 
 
-def _train_start(options: SweepOptions, seed: int, out: Path, reporter: TrainingReporter) -> Run:
+def _start(options: SweepOptions, seed: int, out: Path, reporter: TrainingReporter) -> Run | None:
+    """Where the recipes begin with this seed; None where they run whole."""
+    if not options.start:
+        return None
+    if options.shares_start:
+        return Run(out / START, checkpoint_folder(options.start))
     recipe = load_recipe(options.start, run__seed=seed, run__out=str(out / f"{START}-seed{seed}"))
     with reporter:
         return train(recipe, only="sft", on_row=reporter.row, on_progress=reporter.progress)
@@ -131,14 +147,26 @@ def _train_recipe(
 
 
 def _measured(run: Run, suite: str, console: Console) -> dict[str, BenchResult]:
-    """Results on the suite, from the run's folder where they lie there already, later than the run's end."""
+    """Results on the suite, from the run's folder where they lie there already for the same weights."""
     stem = Path(suite).stem
     paths: dict[str, Path] = {mode: run.out / "bench" / f"{stem}-{mode}.json" for mode in MODES}
-    finished_ns = (run.out / FINISHED_FILE).stat().st_mtime_ns
-    if not all(path.is_file() and path.stat().st_mtime_ns >= finished_ns for path in paths.values()):
+    measured, weights = run.out / "bench" / f"{stem}-weights.sha256", _digest(run.final)
+    if not measured.is_file() or measured.read_text(encoding="utf-8") != weights:
         for result in bench(suite, agent=str(run.final), console=console):
             write_result(result, paths[result.mode])
+        # Last, so that it vouches for whole results.
+        measured.write_text(weights, encoding="utf-8")
     return {mode: read_result(path) for mode, path in paths.items()}
+
+
+def _digest(folder: Path) -> str:
+    """Of all files of a checkpoint, which times of files do not tell apart once a folder was copied."""
+    digest = hashlib.sha256()
+    for path in sorted(folder.iterdir()):
+        if path.is_file():
+            with path.open("rb") as file:
+                digest.update(f"{path.name}\n{hashlib.file_digest(file, 'sha256').hexdigest()}\n".encode())
+    return digest.hexdigest()
 
 
 def _over_seeds(results: Sequence[BenchResult]) -> dict[str, Any]:
