@@ -90,7 +90,7 @@ class EnvSettings(Settings):
     kwargs: dict[str, Any] = {}
     """Arguments of its constructor."""
     weight: Float = Field(1.0, gt=0)
-    """Share of the tasks, against the other environments."""
+    """Share of the tasks, and in SFT of the demonstrations, against the other environments."""
 
 
 class TaskSlice(Settings):

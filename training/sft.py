@@ -24,7 +24,7 @@ from turngym.training.forward import token_scores
 from turngym.training.metrics import MetricValue
 from turngym.training.optimizers import OptimizerSet
 from turngym.training.session import CHECKPOINTS, Session
-from turngym.training.settings import SftSettings
+from turngym.training.settings import EnvSettings, SftSettings
 from turngym.training.stage_end import Keeper
 from turngym.types import Author, Demonstration, Episode
 
@@ -132,9 +132,9 @@ def sft_step(
 
 
 class DemonstrationFeed:
-    """Rows of each optimizer step: every demonstration once in a random order before any comes twice.
+    """Rows of each optimizer step, the environments mixed by weight.
 
-    A step's rows depend on (seed, stage, step) alone, so a resumed stage reads what it would have read.
+    Every demonstration of an environment comes once in a random order before any comes twice. A step's rows depend on (seed, stage, step) alone, so a resumed stage reads what it would have read.
     """
 
     def __init__(self, session: Session, settings: SftSettings, episodes: Sequence[Episode]) -> None:
@@ -150,7 +150,7 @@ class DemonstrationFeed:
             self._trained = (*self._trained, "noise")
         self._envs: dict[Hashable, TurnEnv] = {}
         self._block: tuple[int, list[list[int]]] = (-1, [])
-        self._order: tuple[int, np.ndarray] = (-1, np.arange(0))
+        self._plan = self._planned(session.recipe.envs)
 
     def rows(self, step: int) -> list[Row]:
         """The rows of an optimizer step."""
@@ -170,19 +170,25 @@ class DemonstrationFeed:
 
     def _cut(self, block: int) -> list[list[int]]:
         """Demonstrations of a block of steps: drawn, sorted by length, cut into steps, steps shuffled."""
-        size, count = self._settings.episodes_per_step, len(self._demos)
+        size = self._settings.episodes_per_step
         first = block * self._settings.bucket * size
-        drawn = [self._draw(place, count) for place in range(first, first + self._settings.bucket * size)]
+        drawn = self._plan[first : first + self._settings.bucket * size]
         drawn.sort(key=lambda index: (_characters(self._demos[index]), index))
         steps = [drawn[i : i + size] for i in range(0, len(drawn), size)]
         order = seeding.generator(*self._path, "block", block).permutation(len(steps))
         return [steps[int(i)] for i in order]
 
-    def _draw(self, place: int, count: int) -> int:
-        epoch, within = divmod(place, count)
-        if self._order[0] != epoch:
-            self._order = (epoch, seeding.generator(*self._path, "order", epoch).permutation(count))
-        return int(self._order[1][within])
+    def _planned(self, envs: Sequence[EnvSettings]) -> list[int]:
+        """The demonstration of every place of the stage; those from files may be of other environments."""
+        weights = {EnvRef.of(env.id, **env.kwargs).key: env.weight for env in envs}
+        owned: dict[Hashable, list[int]] = {}
+        for index, ref in enumerate(self._refs):
+            owned.setdefault(ref.key, []).append(index)
+        blocks = -(-self._settings.steps // self._settings.bucket)
+        places = blocks * self._settings.bucket * self._settings.episodes_per_step
+        return mixed_by_weight(
+            list(owned.values()), [weights.get(key, 1.0) for key in owned], places, self._path
+        )
 
     def _augmented(self, index: int, progress: float, seed: int) -> Demonstration:
         demo = self._demos[index]
@@ -197,6 +203,27 @@ class DemonstrationFeed:
         if ref.key not in self._envs:
             self._envs[ref.key] = ref.make()
         return self._envs[ref.key]
+
+
+def mixed_by_weight(
+    groups: Sequence[Sequence[int]], weights: Sequence[float], places: int, path: Sequence[int | str]
+) -> list[int]:
+    """A member for each place: the group is drawn by weight, and a group's members come in random orders, each whole.
+
+    A shorter plan is the beginning of a longer one.
+    """
+    shares = np.array(weights) / sum(weights)
+    picks = seeding.generator(*path, "env").choice(len(groups), size=places, p=shares)
+    taken = np.bincount(picks, minlength=len(groups))
+    orders: list[list[np.ndarray]] = [[] for _ in groups]
+    for epoch in range(max(-(-int(n) // len(group)) for n, group in zip(taken, groups, strict=True))):
+        rng = seeding.generator(*path, "order", epoch)
+        for order, group in zip(orders, groups, strict=True):
+            order.append(rng.permutation(np.array(group)))
+    plan = np.empty(places, dtype=np.int64)
+    for which, order in enumerate(orders):
+        plan[picks == which] = np.concatenate(order)[: taken[which]]
+    return plan.tolist()
 
 
 def _characters(demo: Demonstration) -> int:

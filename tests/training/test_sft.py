@@ -19,7 +19,7 @@ from turngym.training.optimizers import OptimizerSet
 from turngym.training.recipe import load_recipe
 from turngym.training.run import train
 from turngym.training.settings import OptimSettings
-from turngym.training.sft import rows_that_fit, sft_step
+from turngym.training.sft import mixed_by_weight, rows_that_fit, sft_step
 from turngym.types import Author, Segment, Span
 
 ToyRecipe = Callable[..., dict[str, Any]]
@@ -162,3 +162,36 @@ def test_a_person_s_turns_are_imitated_and_slips_only_where_asked(
 def test_a_context_beyond_the_models_positions_is_refused(toy: ToyRecipe) -> None:
     with pytest.raises(ConfigError, match=r"max_context = 65 exceeds model.positions = 64"):
         load_recipe(toy(), agent__max_context=65)
+
+
+def test_environments_share_the_demonstrations_by_weight_and_each_comes_once_before_any_comes_twice() -> None:
+    groups = [list(range(6)), list(range(6, 46))]
+    plan = mixed_by_weight(groups, [3.0, 1.0], 2000, (7, "sft"))
+    first, second = ([index for index in plan if index in group] for group in groups)
+    assert len(first) / len(plan) == pytest.approx(0.75, abs=0.04)
+    for mine, group in ((first, groups[0]), (second, groups[1])):
+        size = len(group)
+        for start in range(0, len(mine) - size + 1, size):
+            assert sorted(mine[start : start + size]) == group
+    assert first[:6] != first[6:12]
+    assert mixed_by_weight(groups, [3.0, 1.0], 500, (7, "sft")) == plan[:500]
+    assert mixed_by_weight(groups, [3.0, 1.0], 500, (8, "sft")) != plan[:500]
+
+
+def test_the_weights_of_a_recipes_environments_hold_in_sft(
+    toy: ToyRecipe, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Demonstrations of an environment that the recipe does not name weigh 1."""
+    seen: list[tuple[int, list[float]]] = []
+
+    def watch(groups: list[list[int]], weights: list[float], *more: Any) -> list[int]:
+        seen.append((len(groups), weights))
+        return mixed_by_weight(groups, weights, *more)
+
+    monkeypatch.setattr("turngym.training.sft.mixed_by_weight", watch)
+    rooms = {"id": "turngym/Rooms-v0", "kwargs": {"level": "w2-o2-q2"}, "weight": 0.5}
+    recipe = toy(sft={"steps": 1, "tasks": {"count": 8}})
+    recipe["agent"], recipe["model"]["positions"] = {"max_new_tokens": 10, "max_context": 512}, 512
+    recipe["envs"] = [recipe["envs"][0] | {"weight": 2.0}, rooms]
+    train(recipe, only="sft")
+    assert seen == [(2, [2.0, 0.5])]
