@@ -78,7 +78,8 @@ class RolloutBatch:
         rewards, mask: (N, T) reward of each turn (float64), and whether it was played.
         group: (N,) id of each episode's group.
         rows: rows of segments; an episode may have several.
-        token_episode, token_turn: (M,) where each action token belongs.
+        token_episode, token_turn, token_place: (M,) where each action token belongs: episode, turn, and its number
+            among the action tokens of that turn.
         sampler_log_probs: (M,) the sampler's.
     """
 
@@ -89,15 +90,33 @@ class RolloutBatch:
     rows: tuple[Row, ...]
     token_episode: Tensor
     token_turn: Tensor
+    token_place: Tensor
     sampler_log_probs: Tensor
 
     @property
     def num_tokens(self) -> int:
         return len(self.token_episode)
 
+    @property
+    def token_mask(self) -> Tensor:
+        """(N, T, K) bool, True where the turn has a K-th action token; K is the most that a turn has."""
+        return self.per_turn(torch.ones(self.num_tokens, dtype=torch.bool))
+
+    def per_turn(self, column: Tensor) -> Tensor:
+        """(N, T, K) a column over action tokens laid out by turn; 0 or False elsewhere."""
+        out = column.new_zeros((*self.mask.shape, int(self.token_place.max()) + 1))
+        out[self.token_episode, self.token_turn, self.token_place] = column
+        return out
+
+    def per_token(self, table: Tensor) -> Tensor:
+        """(M,) what stands for each action token in a table by turn (N, T) or by token (N, T, K)."""
+        if table.dim() == 2:
+            return table[self.token_episode, self.token_turn]
+        return table[self.token_episode, self.token_turn, self.token_place]
+
 
 def rollout_batch(episodes: Sequence[Episode]) -> RolloutBatch:
-    """Columns of some episodes, all of which have action tokens."""
+    """Columns of some episodes, in each of whose turns the policy wrote at least one token."""
     longest = max(len(episode.turns) for episode in episodes)
     rewards = torch.zeros(len(episodes), longest, dtype=torch.float64)
     mask = torch.zeros(len(episodes), longest, dtype=torch.bool)
@@ -108,30 +127,42 @@ def rollout_batch(episodes: Sequence[Episode]) -> RolloutBatch:
         )
         mask[i, : len(episode.turns)] = True
         rows += [row_of(segment, i, trained=("policy",)) for segment in episode.segments]
+    token_episode = _join([np.full(int(row.action_mask.sum()), row.episode) for row in rows])
+    token_turn = _join([row.turn[row.action_mask] for row in rows])
     return RolloutBatch(
         episodes=tuple(episodes),
         rewards=rewards,
         mask=mask,
         group=torch.tensor([episode.group for episode in episodes]),
         rows=tuple(rows),
-        token_episode=_join([np.full(int(row.action_mask.sum()), row.episode) for row in rows]),
-        token_turn=_join([row.turn[row.action_mask] for row in rows]),
+        token_episode=token_episode,
+        token_turn=token_turn,
+        token_place=_places_in_turns(token_episode * (longest + 1) + token_turn),
         sampler_log_probs=_join([row.sampler_log_probs[row.action_mask] for row in rows]),
     )
 
 
-def micro_batches(rows: Sequence[Row], tokens_per_batch: int) -> list[list[int]]:
+def micro_batches(
+    rows: Sequence[Row], tokens_per_batch: int, *, whole_episodes: bool = False
+) -> list[list[int]]:
     """Places of rows, cut into batches of similar length whose padded size stays under a budget.
 
-    A row longer than the budget stands alone. The cut depends on lengths and places only.
+    What is longer than the budget stands alone. The cut depends on lengths and places only.
+
+    Args:
+        whole_episodes: keeps all rows of an episode in one batch.
     """
-    order = sorted(range(len(rows)), key=lambda i: (len(rows[i]), i))
+    units: dict[int, list[int]] = {}
+    for i, row in enumerate(rows):
+        units.setdefault(row.episode if whole_episodes else i, []).append(i)
+    longest = {unit: max(len(rows[i]) for i in places) for unit, places in units.items()}
     batches: list[list[int]] = []
-    for i in order:
-        if batches and (len(batches[-1]) + 1) * len(rows[i]) <= tokens_per_batch:
-            batches[-1].append(i)
+    for unit in sorted(units, key=lambda unit: (longest[unit], units[unit])):
+        places = units[unit]
+        if batches and (len(batches[-1]) + len(places)) * longest[unit] <= tokens_per_batch:
+            batches[-1] += places
         else:
-            batches.append([i])
+            batches.append(list(places))
     return batches
 
 
@@ -142,6 +173,16 @@ def padded(rows: Sequence[Row], device: torch.device) -> Tensor:
     for i, row in enumerate(rows):
         out[i, : len(row)] = row.token_ids
     return torch.from_numpy(out).to(device)
+
+
+def _places_in_turns(turn_ids: Tensor) -> Tensor:
+    """(M,) how many tokens of the same turn stand before each."""
+    order = torch.argsort(turn_ids, stable=True)
+    _, counts = torch.unique(turn_ids, return_counts=True)
+    starts = (counts.cumsum(0) - counts).repeat_interleave(counts)
+    places = torch.empty_like(order)
+    places[order] = torch.arange(len(order)) - starts
+    return places
 
 
 def _join(parts: Sequence[np.ndarray]) -> Tensor:

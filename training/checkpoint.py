@@ -56,6 +56,8 @@ class Tensors:
     optimizer: list[dict[str, Any]] = field(default_factory=list)
     critic: nn.Module | None = None
     critic_optimizer: list[dict[str, Any]] = field(default_factory=list)
+    reference: nn.Module | None = None
+    """Only where it is no longer the policy that the stage began with."""
 
 
 def save_model(
@@ -90,6 +92,7 @@ def save_checkpoint(
             "optimizer": tensors.optimizer,
             "critic": tensors.critic.state_dict() if tensors.critic is not None else None,
             "critic_optimizer": tensors.critic_optimizer,
+            "reference": tensors.reference.state_dict() if tensors.reference is not None else None,
         },
         beside / "trainer.pt",
     )

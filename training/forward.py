@@ -18,6 +18,7 @@ class TokenScores:
 
     log_probs: Tensor  # (M,) natural log, float32
     entropy: Tensor  # (M,) nats of the whole distribution at that place
+    hidden: Tensor  # (M, H) last hidden state at the token before each, where its value is read too
 
 
 def token_scores(
@@ -38,11 +39,12 @@ def token_scores(
         device
     )
     places = torch.from_numpy(np.concatenate([np.flatnonzero(m) for m in masks])).to(device)
-    log_probs = torch.log_softmax(lm.logits(hidden[rows_at, places - 1]) / temperature, dim=-1)
+    before = hidden[rows_at, places - 1]
+    log_probs = torch.log_softmax(lm.logits(before) / temperature, dim=-1)
     picked = log_probs.gather(1, ids[rows_at, places].unsqueeze(1)).squeeze(1)
     # A token of probability 0 adds 0, not 0 * -inf; NaN stays NaN.
     entropy = -(log_probs.exp() * log_probs.clamp(min=torch.finfo(log_probs.dtype).min)).sum(dim=1)
-    return TokenScores(picked, entropy)
+    return TokenScores(picked, entropy, before)
 
 
 @torch.no_grad()
@@ -61,15 +63,32 @@ def score_rows(
 
 
 class Critic(nn.Module):
-    """A causal trunk with a scalar head: V at a token, given all up to it."""
+    """A causal trunk with a scalar head: V at a token, given all up to it.
 
-    def __init__(self, trunk: PreTrainedModel) -> None:
+    Args:
+        trunk: the model below the head, to be trained with it.
+        shares_trunk: the trunk is the policy's own: it is none of this module's parameters.
+    """
+
+    trunk: PreTrainedModel
+
+    def __init__(self, trunk: PreTrainedModel, *, shares_trunk: bool = False) -> None:
         super().__init__()
-        self.trunk = trunk
+        self.shares_trunk = shares_trunk
+        if shares_trunk:
+            # Past the module's own bookkeeping, which would take it for a part.
+            object.__setattr__(self, "trunk", trunk)
+        else:
+            self.trunk = trunk
         self.head = nn.Linear(trunk.config.hidden_size, 1)
         # Zero: the first values are 0 and the first advantages plain returns.
         nn.init.zeros_(self.head.weight)
         nn.init.zeros_(self.head.bias)
+
+    def of_hidden(self, hidden: Tensor) -> Tensor:
+        """(K,) values of (K, H) last hidden states."""
+        values: Tensor = self.head(hidden).squeeze(-1).float()
+        return values
 
     def forward(self, rows: Sequence[Row], places: Sequence[Sequence[int]]) -> Tensor:
         """(K,) values at the given places of each row, in row order."""
@@ -80,17 +99,13 @@ class Critic(nn.Module):
             [i for i, one in enumerate(places) for _ in one], device=device, dtype=torch.long
         )
         place = torch.tensor([p for one in places for p in one], device=device, dtype=torch.long)
-        values: Tensor = self.head(hidden[row_index, place]).squeeze(-1).float()
-        return values
+        return self.of_hidden(hidden[row_index, place])
 
 
 def _last(places: "Sequence[int] | np.ndarray") -> int:
     return int(max(places)) if len(places) else 0
 
 
-def turn_places(row: Row) -> dict[int, int]:
-    """Turn -> the token before its first action token, where V of the turn is read."""
-    places: dict[int, int] = {}
-    for place in np.flatnonzero(row.action_mask):
-        places.setdefault(int(row.turn[place]), int(place) - 1)
-    return places
+def value_places(row: Row) -> list[int]:
+    """The token before each action token of a row, where V of that token is read."""
+    return [int(place) - 1 for place in np.flatnonzero(row.action_mask)]

@@ -9,7 +9,7 @@ from transformers import PreTrainedModel
 
 from turngym.agents.language_model import LanguageModel
 from turngym.agents.load import load_model
-from turngym.errors import InfraError
+from turngym.errors import ConfigError, InfraError
 from turngym.training.advantages.base import ADVANTAGES, needs_critic
 from turngym.training.batch import RolloutBatch
 from turngym.training.checkpoint import Tensors, load_tensors
@@ -32,11 +32,22 @@ class Learner:
     critic: Critic | None
     critic_optimizer: OptimizerSet | None
     reference: LanguageModel | None
+    reference_moves: bool = False
 
     def tensors(self) -> Tensors:
         """What a checkpoint keeps of it."""
         critic_states = self.critic_optimizer.state_dict() if self.critic_optimizer else []
-        return Tensors(self.optimizer.state_dict(), self.critic, critic_states)
+        moved = self.reference.model if self.reference is not None and self.reference_moves else None
+        return Tensors(self.optimizer.state_dict(), self.critic, critic_states, moved)
+
+    @torch.no_grad()
+    def move_reference(self, share: float) -> None:
+        """Moves the reference's weights by a share of the way to the policy's."""
+        if self.reference is None:
+            return
+        for old, new in zip(self.reference.model.parameters(), self.policy.model.parameters(), strict=True):
+            # lerp with weight 1 gives the policy's weights exactly.
+            old.lerp_(new, share)
 
 
 def make_learner(session: Session, settings: RlSettings) -> Learner:
@@ -50,8 +61,9 @@ def make_learner(session: Session, settings: RlSettings) -> Learner:
     start = _start_model(session, settings)
     critic, critic_optimizer = None, None
     if needs_critic(ADVANTAGES[settings.advantage.name].function):
-        critic = Critic(cast(PreTrainedModel, copy.deepcopy(start.base_model)))
-        critic_optimizer = OptimizerSet(critic, settings.critic.optim, steps)
+        critic = _new_critic(policy, start, settings)
+        trained = critic.head if settings.critic.shared else critic
+        critic_optimizer = OptimizerSet(trained, settings.critic.optim, steps)
         if resumed:
             critic.load_state_dict(resumed["critic"])
             critic_optimizer.load_state_dict(resumed["critic_optimizer"])
@@ -60,7 +72,22 @@ def make_learner(session: Session, settings: RlSettings) -> Learner:
     reference = None
     if settings.kl.name != "none":
         reference = LanguageModel.of(copy.deepcopy(start).requires_grad_(False))
-    return Learner(policy, optimizer, critic, critic_optimizer, reference)
+        if resumed.get("reference"):
+            reference.model.load_state_dict(resumed["reference"])
+    return Learner(
+        policy, optimizer, critic, critic_optimizer, reference, reference_moves=settings.kl.update_every > 0
+    )
+
+
+def _new_critic(policy: LanguageModel, start: PreTrainedModel, settings: RlSettings) -> Critic:
+    if not settings.critic.shared:
+        return Critic(cast(PreTrainedModel, copy.deepcopy(start.base_model)))
+    if not policy.splits:
+        raise ConfigError(
+            f"{settings.name}.critic.shared: {type(policy.model).__name__} changes its logits behind the head, so its "
+            "hidden states cannot be read. Set critic.shared=false."
+        )
+    return Critic(cast(PreTrainedModel, policy.model.base_model), shares_trunk=True)
 
 
 def canary(session: Session, learner: Learner, batch: RolloutBatch | None) -> dict[str, MetricValue]:

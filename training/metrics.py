@@ -14,13 +14,14 @@
 | `pool/deadline_misses`, `pool/late_replies` | calls that took too long; replies that nobody waited for any more |
 | `loss/policy`, `loss/value`, `loss/kl`, `loss/sft` | losses, averaged as the recipe says |
 | `policy/entropy`, `policy/clip_share`, `policy/approx_kl`, `policy/grad_norm` | nats; share; nats; before clipping |
+| `policy/dual_clip_share`, `policy/mismatch_weight` | share; mean weight of kept action tokens, where it is used |
 | `policy/steps` | optimizer steps of the update |
 | `policy/canary_gap` | abs(trainer - engine) log-prob, largest of some tokens, after the update |
 | `policy/sampler_gap_mean`, `policy/sampler_gap_max` | abs(trainer - sampler) log-prob, before the first step |
 | `kl/k1`, `kl/k3` | to the reference, in nats per action token |
 | `critic/explained_variance`, `critic/grad_norm` | 1 - var(target - value) / var(target); before clipping |
 | `episodes/bootstrap_clipped` | endings whose following prompt did not fit the model |
-| `advantage/mean`, `advantage/std` | over kept turns, after whitening |
+| `advantage/mean`, `advantage/std` | over kept turns (action tokens with credit by token), after whitening |
 | `optim/lr_share` | learning rate as a share of its height |
 | `validation/greedy_success`, `validation/sampled_success` | on the validation tasks |
 | `time/rollout_s`, `time/update_s`, `time/total_s` | wall seconds |

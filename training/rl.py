@@ -9,34 +9,31 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from turngym.agents.chat_template import PlainTemplate
 from turngym.agents.language_model import LanguageModel
 from turngym.agents.load import policy_agent
 from turngym.agents.policy import task_key
 from turngym.envs.pool import EnvRef
 from turngym.episode_file import EpisodeWriter
 from turngym.errors import InfraError
-from turngym.training.advantages.base import Advantages, estimate
 from turngym.training.batch import RolloutBatch, rollout_batch
 from turngym.training.collect import Collected, TaskStream, collect, group_jobs, task_sources
 from turngym.training.forward import score_rows
 from turngym.training.guard import watch
 from turngym.training.learner import Learner, canary, make_learner
 from turngym.training.ledger import Ledger
+from turngym.training.losses.ratio import mismatch_weights
 from turngym.training.metrics import MetricValue
-from turngym.training.rl_metrics import policy_metrics, rollout_metrics, signs_of
+from turngym.training.rl_metrics import policy_metrics, rollout_metrics, shared_critic_metrics, signs_of
 from turngym.training.session import CHECKPOINTS, Session
 from turngym.training.settings import RlSettings
 from turngym.training.stage_end import Keeper
-from turngym.training.update import (
-    Bootstrap,
-    PolicyReport,
-    TokenColumns,
-    bootstrap_values,
-    critic_values,
-    update_critic,
-    update_policy,
-)
-from turngym.types import Episode
+from turngym.training.update.columns import TokenColumns, ValueColumns, unit_ids
+from turngym.training.update.critic import update_critic
+from turngym.training.update.estimate import Estimated, estimated
+from turngym.training.update.policy import PolicyReport, SharedCritic, update_policy
+from turngym.training.update.values import Bootstrap, bootstrap_values, critic_values, following_prompt
+from turngym.types import Episode, Outcome
 
 SAMPLER_TOLERANCE = 1e-4
 """Largest difference at which the sampler's log-probs may stand for the trainer's (DEFINITIONS section 3)."""
@@ -69,6 +66,8 @@ def run_rl(session: Session, settings: RlSettings) -> None:
                 totals=_added(session.state.totals, ledger),
             )
             session.engine.load(None, session.state.step)
+            if settings.kl.update_every and session.state.stage_updates % settings.kl.update_every == 0:
+                learner.move_reference(settings.kl.update_share)
             row |= canary(session, learner, trained)
             row |= rollout_metrics(collected.played) | ledger.metrics()
             row |= {
@@ -110,76 +109,95 @@ def train_on(
     if not usable:
         return {}, None
     batch = rollout_batch(usable)
-    temperature = session.recipe.agent.temperature
 
     def scores_of(lm: LanguageModel) -> Tensor:
-        return score_rows(lm, batch.rows, temperature=temperature, tokens_per_batch=settings.tokens_per_batch)
+        return score_rows(
+            lm,
+            batch.rows,
+            temperature=session.recipe.agent.temperature,
+            tokens_per_batch=settings.tokens_per_batch,
+        )
 
-    values, bootstrap = _values(learner, batch, settings)
+    values, bootstrap = _values(session, learner, batch, settings)
     old = None
     if settings.old_log_probs == "sampler":
         old = batch.sampler_log_probs.float()
-    elif settings.epochs * settings.minibatches > 1 or settings.kl.name == "reward":
+    elif _reads_old_log_probs(settings):
         old = scores_of(learner.policy)
     reference = scores_of(learner.reference) if learner.reference is not None else None
-    estimated = estimate_advantages(settings, batch, values, bootstrap.values, old, reference)
-    kept = _count_kept(estimated, batch, ledger)
-    advantages = whiten(settings, estimated.advantages, batch.mask & kept.unsqueeze(1))
+    told = estimated(settings, batch, values=values, bootstrap=bootstrap.values, old=old, reference=reference)
+    _count_kept(told, batch, ledger)
+    columns = TokenColumns(
+        advantages=batch.per_token(told.advantages).float(),
+        kept=told.kept[batch.token_episode],
+        old=old,
+        reference=reference,
+        mismatch=_mismatch(settings, batch, old),
+    )
     row: dict[str, MetricValue] = {}
     if bootstrap.num_clipped:
         row["episodes/bootstrap_clipped"] = bootstrap.num_clipped
-    if learner.critic is not None and estimated.value_targets is not None:
-        row |= _critic_update(session, settings, learner, batch, estimated, values)
-    warms_up = learner.critic is not None and session.state.stage_updates < settings.critic.warmup_updates
-    if warms_up or not bool(kept.any()):
-        return row, batch
-    columns = TokenColumns(
-        advantages=advantages[batch.token_episode, batch.token_turn].float(),
-        kept=kept[batch.token_episode],
-        old=old,
-        reference=reference,
-    )
+    if told.values is not None:
+        row |= _critic_metrics(told.values)
+        if not settings.critic.shared:
+            row |= _critic_update(session, settings, learner, batch, told.values)
+    if bool(told.kept.any()):
+        row |= _policy_update(session, settings, learner, batch, columns, told)
+    return row, batch
+
+
+def _policy_update(
+    session: Session,
+    settings: RlSettings,
+    learner: Learner,
+    batch: RolloutBatch,
+    columns: TokenColumns,
+    told: Estimated,
+) -> dict[str, MetricValue]:
+    """The policy's steps, unless its critic still warms up alone."""
+    done, critic = session.state.stage_updates, learner.critic
+    warms_up = critic is not None and done < settings.critic.warmup_updates
+    shared = None
+    if settings.critic.shared and critic is not None and learner.critic_optimizer is not None:
+        if told.values is None:
+            raise AssertionError("a critic has its targets")
+        shared = SharedCritic(critic, learner.critic_optimizer, told.values, trains_policy=not warms_up)
+    if warms_up and shared is None:
+        return {}
     report = update_policy(
         learner.policy,
         batch,
         columns,
         settings,
         learner.optimizer,
-        temperature=temperature,
+        temperature=session.recipe.agent.temperature,
         seed=session.seed,
-        update=session.state.stage_updates,
+        update=done,
+        shared=shared,
     )
+    row = shared_critic_metrics(report)
+    if warms_up:
+        return row
     check_sampler(report, settings)
-    done = session.state.stage_updates * settings.epochs * settings.minibatches
-    row |= policy_metrics(report) | {"optim/lr_share": learner.optimizer.lr_share(done)}
-    played = advantages[batch.mask & kept.unsqueeze(1)]
-    row |= {"advantage/mean": float(played.mean()), "advantage/std": float(played.std(correction=0))}
-    return row, batch
+    steps = done * settings.epochs * settings.minibatches
+    row |= policy_metrics(report) | {"optim/lr_share": learner.optimizer.lr_share(steps)}
+    if columns.mismatch is not None:
+        row["policy/mismatch_weight"] = float(columns.mismatch[columns.kept].mean())
+    numbers = told.advantages[told.mask]
+    return row | {"advantage/mean": float(numbers.mean()), "advantage/std": float(numbers.std(correction=0))}
 
 
-def estimate_advantages(
-    settings: RlSettings,
-    batch: RolloutBatch,
-    values: Tensor,
-    bootstrap: Tensor,
-    old: Tensor | None,
-    reference: Tensor | None,
-) -> Advantages:
-    """Advantages of a batch; with KL in the reward, which episodes are kept is judged without it."""
-    columns = {
-        "rewards": batch.rewards,
-        "mask": batch.mask,
-        "group": batch.group,
-        "values": values,
-        "bootstrap": bootstrap,
-    }
-    plain = estimate(settings.advantage, columns)
-    if settings.kl.name != "reward" or old is None or reference is None:
-        return plain
-    penalty = torch.zeros_like(batch.rewards)
-    penalty.index_put_((batch.token_episode, batch.token_turn), (old - reference).double(), accumulate=True)
-    held = estimate(settings.advantage, columns | {"rewards": batch.rewards - settings.kl.beta * penalty})
-    return Advantages(held.advantages, held.value_targets, held.target_mask, plain.kept, plain.reasons)
+def _reads_old_log_probs(settings: RlSettings) -> bool:
+    """Whether a forward before the first step is needed; a single step's own forward is one."""
+    several = settings.epochs * settings.minibatches > 1
+    return several or settings.kl.name == "reward" or settings.mismatch.name != "none"
+
+
+def _mismatch(settings: RlSettings, batch: RolloutBatch, old: Tensor | None) -> Tensor | None:
+    if settings.mismatch.name == "none" or old is None:
+        return None
+    unit = unit_ids(batch, settings.mismatch.unit)
+    return mismatch_weights(old, batch.sampler_log_probs.float(), unit, cap=settings.mismatch.cap)
 
 
 def check_sampler(report: PolicyReport, settings: RlSettings) -> None:
@@ -195,69 +213,55 @@ def check_sampler(report: PolicyReport, settings: RlSettings) -> None:
         )
 
 
-def whiten(settings: RlSettings, advantages: Tensor, mask: Tensor) -> Tensor:
-    """Advantages shifted and scaled over the kept turns (or episodes), where the settings ask for it."""
-    if settings.advantage.whiten == "none" or not bool(mask.any()):
-        return advantages
-    per_episode = getattr(settings.advantage, "credit", "turn") == "episode"
-    over = advantages[mask.any(dim=1), 0] if per_episode else advantages[mask]
-    scaled = (advantages - over.mean()) / (over.std(correction=0) + 1e-8)
-    return torch.where(mask, scaled, 0.0)
-
-
-def _values(learner: Learner, batch: RolloutBatch, settings: RlSettings) -> tuple[Tensor, Bootstrap]:
+def _values(
+    session: Session, learner: Learner, batch: RolloutBatch, settings: RlSettings
+) -> tuple[Tensor | None, Bootstrap]:
+    """(M,) the critic's estimates, None without one, and those after the last turn."""
     terminal = Bootstrap(torch.zeros(len(batch.episodes), dtype=torch.float64), 0)
     if learner.critic is None:
-        return torch.zeros_like(batch.rewards), terminal
+        return None, terminal
     values = critic_values(learner.critic, batch, settings.tokens_per_batch)
     if settings.truncation == "terminal":
         return values, terminal
-    return values, bootstrap_values(learner.critic, batch, settings.tokens_per_batch)
+    outcomes: tuple[Outcome, ...] = ("token_limit", "time_limit")
+    if settings.bootstrap_turn_limit:
+        outcomes = (*outcomes, "turn_limit")
+    return values, bootstrap_values(
+        learner.critic,
+        batch,
+        settings.tokens_per_batch,
+        outcomes=outcomes,
+        following=following_prompt(PlainTemplate(session.tokenizer)),
+    )
 
 
-def _count_kept(estimated: Advantages, batch: RolloutBatch, ledger: Ledger) -> Tensor:
-    """(N,) kept episodes, and the ledger's entries for all of them."""
-    count = len(batch.episodes)
-    kept = estimated.kept if estimated.kept is not None else torch.ones(count, dtype=torch.bool)
-    tokens = torch.bincount(batch.token_episode, minlength=count)
+def _count_kept(told: Estimated, batch: RolloutBatch, ledger: Ledger) -> None:
+    """The ledger's entries for all episodes of the batch."""
+    tokens = torch.bincount(batch.token_episode, minlength=len(batch.episodes))
+    kept, left = told.kept, ~told.kept
     ledger.add("trained", int(kept.sum()), int(tokens[kept].sum()))
-    left = ~kept
-    for reason, where in (estimated.reasons or {}).items():
+    for reason, where in told.reasons.items():
         ledger.add(f"dropped_{reason}", int((where & left).sum()), int(tokens[where & left].sum()))
         left = left & ~where
     ledger.add("dropped_by_estimator", int(left.sum()), int(tokens[left].sum()))
-    return kept
 
 
 def _critic_update(
-    session: Session,
-    settings: RlSettings,
-    learner: Learner,
-    batch: RolloutBatch,
-    estimated: Advantages,
-    values: Tensor,
+    session: Session, settings: RlSettings, learner: Learner, batch: RolloutBatch, columns: ValueColumns
 ) -> dict[str, MetricValue]:
-    critic, optimizer, targets = learner.critic, learner.critic_optimizer, estimated.value_targets
-    if critic is None or optimizer is None or targets is None:
-        raise AssertionError("a critic has its optimizer and targets")
-    mask = estimated.target_mask if estimated.target_mask is not None else batch.mask
-    report = update_critic(
-        critic,
-        batch,
-        targets,
-        mask,
-        settings,
-        optimizer,
-        seed=session.seed,
-        update=session.state.stage_updates,
-    )
-    spread = float(targets[mask].var(correction=0))
-    missed = float((targets - values)[mask].var(correction=0))
-    return {
-        "loss/value": report.value_loss,
-        "critic/grad_norm": report.grad_norm,
-        "critic/explained_variance": 1 - missed / spread if spread > 0 else 0.0,
-    }
+    critic, optimizer = learner.critic, learner.critic_optimizer
+    if critic is None or optimizer is None:
+        raise AssertionError("a critic has its optimizer")
+    update = session.state.stage_updates
+    report = update_critic(critic, batch, columns, settings, optimizer, seed=session.seed, update=update)
+    return {"loss/value": report.value_loss, "critic/grad_norm": report.grad_norm}
+
+
+def _critic_metrics(columns: ValueColumns) -> dict[str, MetricValue]:
+    """How much of the targets the critic knew before the update."""
+    targets, old = columns.targets[columns.mask], columns.old[columns.mask]
+    spread, missed = float(targets.var(correction=0)), float((targets - old).var(correction=0))
+    return {"critic/explained_variance": 1 - missed / spread if spread > 0 else 0.0}
 
 
 def _last_good(session: Session, settings: RlSettings) -> Path:

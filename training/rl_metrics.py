@@ -9,7 +9,7 @@ from turngym.training.collect import action_tokens
 from turngym.training.guard import Signs
 from turngym.training.ledger import Ledger
 from turngym.training.metrics import MetricValue
-from turngym.training.update import PolicyReport
+from turngym.training.update.policy import PolicyReport
 from turngym.types import Episode
 
 
@@ -39,12 +39,20 @@ def policy_metrics(report: PolicyReport) -> dict[str, MetricValue]:
         "loss/kl": report.kl_loss,
         "policy/entropy": report.entropy,
         "policy/clip_share": report.clip_share,
+        "policy/dual_clip_share": report.dual_clip_share,
         "policy/approx_kl": report.approx_kl,
         "policy/grad_norm": report.grad_norm,
         "policy/sampler_gap_mean": report.sampler_gap_mean,
         "policy/sampler_gap_max": report.sampler_gap_max,
         "policy/steps": report.steps,
     }
+
+
+def shared_critic_metrics(report: PolicyReport) -> dict[str, MetricValue]:
+    """What the steps did to a critic on the policy's trunk; nothing where it has none."""
+    if report.value_loss is None or report.critic_grad_norm is None:
+        return {}
+    return {"loss/value": report.value_loss, "critic/grad_norm": report.critic_grad_norm}
 
 
 def signs_of(row: Mapping[str, MetricValue], ledger: Ledger) -> Signs:

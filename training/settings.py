@@ -10,6 +10,7 @@ from turngym.errors import ConfigError, suggest
 from turngym.training.advantages import ADVANTAGES, AdvantageSettings
 from turngym.training.advantages.base import compares_groups, needs_critic
 from turngym.training.losses.averages import Average
+from turngym.training.losses.ratio import Unit
 
 StrictBool = Annotated[bool, Field(strict=True)]
 
@@ -183,10 +184,35 @@ class PolicyLossSettings(Settings):
 
     name: Literal["clip"] = "clip"
     """Which loss."""
+    ratio: Unit = "token"
+    """Whose importance ratio a token is weighed by: its own, or the geometric mean over its turn or episode."""
     clip_low: Float = Field(0.2, ge=0, lt=1)
-    """The ratio gains nothing below 1 - clip_low."""
+    """The ratio gains nothing below 1 - clip_low; must be given where the ratio is that of a turn or an episode."""
     clip_high: Float = Field(0.2, ge=0)
-    """The ratio gains nothing above 1 + clip_high."""
+    """The ratio gains nothing above 1 + clip_high; must be given where the ratio is that of a turn or an episode."""
+    dual_clip: Float | None = Field(None, gt=1)
+    """Tokens of negative advantage A lose at most -dual_clip times A, 3 as a rule; unset leaves them unbounded."""
+
+    @model_validator(mode="after")
+    def _ranges_fit_the_unit(self) -> "PolicyLossSettings":
+        unset = sorted({"clip_low", "clip_high"} - self.model_fields_set)
+        if self.ratio != "token" and unset:
+            raise ValueError(
+                f"ratio: {self.ratio} needs {' and '.join(unset)} of its own: a mean over many tokens moves far less "
+                "than one token's ratio. Set both, as in clip_low: 3e-4 clip_high: 4e-4 for whole episodes"
+            )
+        return self
+
+
+class MismatchSettings(Settings):
+    """Weights of the policy's loss where another program than the trainer sampled the tokens."""
+
+    name: Literal["none", "truncate"] = "none"
+    """`truncate`: min(cap, trainer's probability before the update / sampler's)."""
+    cap: Float = Field(2.0, gt=0)
+    """Largest weight."""
+    unit: Unit = "token"
+    """Whose weight a token takes: its own, or the geometric mean over its turn or episode."""
 
 
 class KlSettings(Settings):
@@ -198,6 +224,10 @@ class KlSettings(Settings):
     """Its weight; above 0 exactly where `name` is not `none`."""
     estimator: Literal["k2", "k3"] = "k2"
     """Estimator of `loss`; k1 would have no gradient, k3 is biased."""
+    update_every: Int = Field(0, ge=0)
+    """Updates after which the reference takes over the policy's weights; 0 keeps the one that the stage began with."""
+    update_share: Float = Field(1.0, gt=0, le=1)
+    """How far the reference then moves to the policy: 1 takes its weights, less keeps some of the old ones."""
 
     @model_validator(mode="after")
     def _beta_goes_with_name(self) -> "KlSettings":
@@ -206,14 +236,26 @@ class KlSettings(Settings):
                 f"name: {self.name} with beta: {self.beta:g} has no effect. "
                 "Set both, as in kl.name=loss kl.beta=0.01, or neither"
             )
+        if self.update_every == 0 and self.update_share < 1:
+            raise ValueError(
+                "update_share has no effect without update_every. Set update_every, or leave both out"
+            )
+        if self.name == "none" and self.update_every:
+            raise ValueError(
+                "update_every has no effect with name: none. Set name: loss or reward, or leave it out"
+            )
         return self
 
 
 class CriticSettings(Settings):
-    """The critic of estimators that need one: a copy of the stage's first policy with a scalar head."""
+    """The critic of estimators that need one: a scalar head on a copy of the stage's first policy, or on the policy."""
 
+    shared: StrictBool = False
+    """The head stands on the policy's own trunk, which then learns from both losses in the same steps."""
     optim: OptimSettings = OptimSettings()
-    """Optimizer and learning rate of the critic."""
+    """Optimizer and learning rate of the critic; of its head alone where the trunk is shared."""
+    value_clip: Float | None = Field(None, gt=0)
+    """A value gains nothing by moving further than this from what it was before the update; unset never limits it."""
     warmup_updates: Int = Field(0, ge=0)
     """Updates at the start in which only the critic learns."""
 
@@ -257,13 +299,17 @@ class RlSettings(Settings):
     constant: Float = Field(100.0, gt=0)
     """C of average: constant, in action tokens per episode."""
     kl: KlSettings = KlSettings()
-    """KL to the starting policy."""
+    """KL to the reference, which is the starting policy unless it is updated."""
+    mismatch: MismatchSettings = MismatchSettings()
+    """What is done about a sampler whose probabilities are not the trainer's."""
     entropy: Float = Field(0.0, ge=0)
     """Weight of the entropy bonus."""
     value_weight: Float = Field(0.5, ge=0)
     """Weight of the critic's loss."""
     truncation: Literal["terminal", "bootstrap"] | None = None
     """token_limit endings: unset means bootstrap with a critic and terminal without."""
+    bootstrap_turn_limit: StrictBool = False
+    """Endings by the turn limit are bootstrapped too; they end for good otherwise, since the limit is part of the task."""
     epochs: Int = Field(1, ge=1)
     """Passes over the episodes of an update."""
     minibatches: Int = Field(1, ge=1)
@@ -288,7 +334,7 @@ class RlSettings(Settings):
     def _choose_advantage(cls, value: Any) -> Any:
         return choose("advantage", value)
 
-    @field_validator("policy_loss", "kl", mode="before")
+    @field_validator("policy_loss", "kl", "mismatch", mode="before")
     @classmethod
     def _plain_name(cls, value: Any) -> Any:
         return {"name": value} if isinstance(value, str) else value
@@ -302,10 +348,23 @@ class RlSettings(Settings):
                 f"truncation: bootstrap needs a critic, and advantage {name} has none. "
                 "Use advantage: gae or truncation: terminal"
             )
+        if self.bootstrap_turn_limit and (self.truncation == "terminal" or not needs_critic(function)):
+            raise ValueError(
+                "bootstrap_turn_limit has no effect without a critic or with truncation: terminal. "
+                "Use advantage: gae with truncation: bootstrap, or leave it out"
+            )
         if self.group_size < 2 and compares_groups(function):
             raise ValueError(
                 f"advantage {name} compares the members of a group, and group_size is {self.group_size}. "
                 "Set group_size to 2 or more, or use advantage: gae"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _mismatch_is_measured(self) -> "RlSettings":
+        if self.mismatch.name != "none" and self.old_log_probs == "sampler":
+            raise ValueError(
+                "mismatch weights would all be 1 with old_log_probs: sampler. Set old_log_probs: trainer"
             )
         return self
 

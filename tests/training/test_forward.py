@@ -12,7 +12,7 @@ from transformers import Gemma2Config, Gemma2ForCausalLM, LlamaConfig, LlamaForC
 
 from turngym.agents.language_model import LanguageModel
 from turngym.training.batch import Row
-from turngym.training.forward import Critic, score_rows, token_scores, turn_places
+from turngym.training.forward import Critic, score_rows, token_scores, value_places
 
 
 @pytest.fixture(scope="module")
@@ -129,11 +129,11 @@ def test_the_critic_reads_its_value_at_the_places_asked(lm: LanguageModel) -> No
         torch.testing.assert_close(value, critic.head(hidden).squeeze(), atol=2e-6, rtol=1e-5)
 
 
-def test_a_turns_value_is_read_at_the_token_before_its_first_action_token() -> None:
+def test_the_value_of_an_action_token_is_read_at_the_token_before_it() -> None:
     mask = np.array([False, False, True, True, False, True, False, True])
     turn = np.array([0, 0, 0, 0, 1, 1, 2, 2])
     row = Row(np.arange(8), mask, turn, np.zeros(8), np.zeros(8), 0)
-    assert turn_places(row) == {0: 1, 1: 4, 2: 6}
+    assert value_places(row) == [1, 2, 4, 6]
 
 
 def test_a_model_that_changes_its_logits_after_the_head_is_run_whole() -> None:

@@ -160,6 +160,29 @@ def test_rl_broken_off_at_any_step_ends_as_the_uninterrupted_one(
     assert episodes(tmp_path / "whole") == episodes(tmp_path / "broken")
 
 
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"advantage": {"name": "gae", "credit": "bilevel"}, "critic": {"shared": True, "warmup_updates": 1}},
+        {"kl": {"name": "loss", "beta": 0.1, "update_every": 3, "update_share": 0.5}},
+    ],
+    ids=["shared_critic", "moving_reference"],
+)
+def test_a_shared_critic_and_a_moving_reference_go_on_where_they_stood(
+    toy: ToyRecipe, tmp_path: Path, changes: dict[str, Any]
+) -> None:
+    def recipe(name: str) -> dict[str, Any]:
+        made = toy(out=str(tmp_path / name))
+        made["stages"][1]["rl"] |= {"updates": 6, "checkpoint_every": 2, "minibatches": 2, **changes}
+        return made
+
+    train(recipe("whole"))
+    # After the reference moved at the third update, and the checkpoint of the fourth.
+    broken_off(recipe("broken"), 15)
+    train(recipe("broken"))
+    assert_equal_runs(tmp_path / "whole", tmp_path / "broken")
+
+
 def test_a_run_that_died_before_its_first_checkpoint_starts_again(toy: ToyRecipe, tmp_path: Path) -> None:
     whole, broken = toy(out=str(tmp_path / "whole")), toy(out=str(tmp_path / "broken"))
     train(whole)

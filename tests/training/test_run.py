@@ -27,7 +27,7 @@ from turngym.training.rl import check_sampler
 from turngym.training.run import Run, sft, train
 from turngym.training.run_folder import hold_folder
 from turngym.training.settings import RlSettings
-from turngym.training.update import PolicyReport
+from turngym.training.update.policy import PolicyReport
 from turngym.training.validation import Validated
 
 ToyRecipe = Callable[..., dict[str, Any]]
@@ -303,7 +303,7 @@ def test_the_samplers_log_probs_may_stand_for_the_trainers(toy: ToyRecipe, tmp_p
 
 def test_a_sampler_that_differs_stops_the_run() -> None:
     settings = RlSettings.model_validate({"updates": 1, "advantage": "rloo", "old_log_probs": "sampler"})
-    report = PolicyReport(0, 0, 0, 0, 0, 0, 0, 2e-4, None, None, 1)
+    report = PolicyReport(0, 0, 0, 0, 0, 0, 0, 0, 2e-4, None, None, None, None, 1)
     with pytest.raises(InfraError, match="up to 0.0002"):
         check_sampler(report, settings)
     check_sampler(replace(report, sampler_gap_max=5e-5), settings)
@@ -313,6 +313,46 @@ def test_while_the_critic_warms_up_the_policy_stays(toy: ToyRecipe) -> None:
     run = train(toy(), rl__advantage="gae", rl__critic={"warmup_updates": 2})
     assert weights(run.final) == weights(run.out / "rl" / "start")
     assert all("loss/value" in row and "policy/steps" not in row for row in rows(run, "rl"))
+
+
+@pytest.mark.parametrize("credit", ["turn", "token", "bilevel", "episode"])
+@pytest.mark.parametrize("shared", [False, True])
+def test_every_credit_trains_policy_and_critic(toy: ToyRecipe, credit: str, shared: bool) -> None:
+    gae = {"name": "gae", "credit": credit}
+    run = train(toy(), rl__advantage=gae, rl__critic={"shared": shared}, rl__groups=16)
+    assert weights(run.final) != weights(run.out / "rl" / "start")
+    for row in rows(run, "rl"):
+        assert float(row["critic/grad_norm"]) > 0 and float(row["policy/grad_norm"]) > 0
+        assert float(row["loss/value"]) > 0 and float(row["advantage/std"]) > 0.5
+
+
+def test_while_a_shared_critic_warms_up_the_policy_stays(toy: ToyRecipe) -> None:
+    critic = {"warmup_updates": 2, "shared": True}
+    run = train(toy(), rl__advantage="gae", rl__critic=critic)
+    assert weights(run.final) == weights(run.out / "rl" / "start")
+    assert all("loss/value" in row and "policy/steps" not in row for row in rows(run, "rl"))
+
+
+def test_a_shared_critic_is_refused_on_a_model_whose_hidden_states_cannot_be_read(
+    toy: ToyRecipe, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("turngym.agents.language_model.PROBE_TOLERANCE", -1.0)
+    with pytest.raises(ConfigError, match="Set critic.shared=false"):
+        train(toy(), rl__advantage="gae", rl__critic={"shared": True})
+
+
+def test_a_reference_follows_the_policy_where_it_is_told_to(toy: ToyRecipe) -> None:
+    kl = {"name": "loss", "beta": 1e-3}
+    stays = train(toy(), rl__kl=kl, rl__updates=4)
+    follows = train(toy(out=f"{stays.out}-2"), rl__kl={**kl, "update_every": 1}, rl__updates=4)
+    # Right after it took the policy's weights there is no distance left before the next update's first step.
+    assert all(abs(float(row["kl/k3"])) < 1e-9 for row in rows(follows, "rl"))
+    assert float(rows(stays, "rl")[-1]["kl/k3"]) > 1e-9
+
+
+def test_mismatch_weights_are_near_1_with_an_engine_of_the_same_numbers(toy: ToyRecipe) -> None:
+    run = train(toy(), rl__mismatch={"name": "truncate", "unit": "episode"})
+    assert all(float(row["policy/mismatch_weight"]) == pytest.approx(1, abs=1e-4) for row in rows(run, "rl"))
 
 
 def test_the_critic_starts_by_saying_nothing(toy: ToyRecipe) -> None:

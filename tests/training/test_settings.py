@@ -69,6 +69,42 @@ def test_an_explicit_bootstrap_without_a_critic_is_refused() -> None:
     assert rl(advantage="gae", truncation="bootstrap").truncation == "bootstrap"
 
 
+@pytest.mark.parametrize("changes", [{"advantage": "grpo"}, {"advantage": "gae", "truncation": "terminal"}])
+def test_a_bootstrap_of_the_turn_limit_without_effect_is_refused(changes: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError, match="bootstrap_turn_limit has no effect"):
+        rl(bootstrap_turn_limit=True, **changes)
+    assert rl(bootstrap_turn_limit=True, advantage="gae").bootstrap_turn_limit
+
+
+@pytest.mark.parametrize("unit", ["turn", "episode"])
+def test_a_ratio_over_many_tokens_needs_clip_ranges_of_its_own(unit: str) -> None:
+    with pytest.raises(ValidationError, match=f"ratio: {unit} needs clip_high of its own"):
+        rl(advantage="grpo", policy_loss={"ratio": unit, "clip_low": 3e-4})
+    given = rl(advantage="grpo", policy_loss={"ratio": unit, "clip_low": 3e-4, "clip_high": 4e-4})
+    assert (given.policy_loss.ratio, given.policy_loss.clip_high) == (unit, 4e-4)
+
+
+@pytest.mark.parametrize(
+    ("kl", "told"),
+    [
+        ({"update_every": 5}, "update_every has no effect with name: none"),
+        (
+            {"name": "loss", "beta": 0.1, "update_share": 0.5},
+            "update_share has no effect without update_every",
+        ),
+    ],
+)
+def test_updates_of_a_reference_without_effect_are_refused(kl: dict[str, Any], told: str) -> None:
+    with pytest.raises(ValidationError, match=told):
+        rl(advantage="grpo", kl=kl)
+
+
+def test_mismatch_weights_need_the_trainers_own_log_probs() -> None:
+    with pytest.raises(ValidationError, match="Set old_log_probs: trainer"):
+        rl(advantage="grpo", mismatch="truncate", old_log_probs="sampler")
+    assert rl(advantage="grpo", mismatch={"name": "truncate", "unit": "turn"}).mismatch.cap == 2.0
+
+
 def test_sampling_temperature_zero_is_refused_for_training() -> None:
     with pytest.raises(ValidationError, match="temperature"):
         Recipe.model_validate(

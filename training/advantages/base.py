@@ -13,7 +13,8 @@ from turngym.errors import ConfigError
 
 AdvantageFunction = Callable[..., "Advantages | Tensor"]
 
-COLUMNS = ("rewards", "mask", "group", "values", "bootstrap")
+CRITIC_COLUMNS = ("values", "token_values", "bootstrap")
+COLUMNS = ("rewards", "mask", "group", "token_rewards", "token_mask", *CRITIC_COLUMNS)
 """Columns an estimator may ask for, by naming them as parameters (see `register_advantage`)."""
 
 ADVANTAGES: Registry[AdvantageFunction] = Registry("advantage")
@@ -24,9 +25,10 @@ class Advantages:
     """What an estimator gives.
 
     Attributes:
-        advantages: (N, T) one per turn, 0 where the turn was not played.
-        value_targets: (N, T) what the critic should say; None for estimators without a critic.
-        target_mask: (N, T) bool, turns that have a target.
+        advantages: (N, T) one per turn, 0 where the turn was not played; or (N, T, K) one per action token.
+        value_targets: what the critic should say; None for estimators without a critic. (N, T) before each turn, or
+            (N, T, K) before each action token.
+        target_mask: same shape, bool, what has a target.
         kept: (N,) bool, False for episodes that teach nothing (flat groups, groups of one); they leave
             numerator and denominator of every average. None keeps all.
         reasons: why episodes were not kept, reason -> (N,) bool.
@@ -58,9 +60,12 @@ def register_advantage(name: str, settings: type[AdvantageSettings], function: A
         rewards: (N, T) float64 reward of each turn.     mask: (N, T) bool, True on turns that were played.
         group: (N,) id of each episode's group.          values: (N, T) critic's estimate before each turn.
         bootstrap: (N,) critic's estimate after the last turn, 0 where the episode ended for good.
+        token_mask: (N, T, K) bool, True where the turn has a K-th action token.
+        token_rewards: (N, T, K) the turn's reward on its last action token, what KL takes on its own.
+        token_values: (N, T, K) critic's estimate before each action token.
 
-    and the settings' fields (all but `name` and `whiten`) as keywords. It returns (N, T) advantages or an
-    `Advantages`. Naming `values` or `bootstrap` makes the trainer keep a critic.
+    and the settings' fields (all but `name` and `whiten`) as keywords. It returns advantages, (N, T) or (N, T, K),
+    or an `Advantages`. Naming `values`, `token_values` or `bootstrap` makes the trainer keep a critic.
     """
     parameters = inspect.signature(function).parameters
     fields = set(settings.model_fields) - {"name", "whiten"}
@@ -75,7 +80,7 @@ def register_advantage(name: str, settings: type[AdvantageSettings], function: A
 
 def needs_critic(function: AdvantageFunction) -> bool:
     """Whether the estimator reads a critic."""
-    return not {"values", "bootstrap"}.isdisjoint(inspect.signature(function).parameters)
+    return not set(CRITIC_COLUMNS).isdisjoint(inspect.signature(function).parameters)
 
 
 def compares_groups(function: AdvantageFunction) -> bool:

@@ -1,70 +1,91 @@
-"""Generalised advantage estimation over turns, with a critic."""
+"""Generalised advantage estimation with a critic, over turns, action tokens or both."""
 
 from typing import Literal
 
-import torch
-from pydantic import Field
+from pydantic import Field, model_validator
 from torch import Tensor
 
 from turngym.training.advantages.base import Advantages, AdvantageSettings, register_advantage
+from turngym.training.advantages.gae_bilevel import gae_bilevel
+from turngym.training.advantages.gae_token import gae_token
+from turngym.training.advantages.gae_turn import gae_episode, gae_turn
+
+Credit = Literal["turn", "token", "bilevel", "episode"]
 
 
 class GaeSettings(AdvantageSettings):
     """Critic-based advantage (PPO's): discounted sum of one-step errors."""
 
     name: Literal["gae"] = "gae"
-    credit: Literal["turn", "episode"] = "turn"
-    """`turn`: one advantage and one value target per turn; `episode`: the whole return against V at the start."""
+    credit: Credit = "turn"
+    """`turn`: one advantage and one value target per turn; `token`: per action token, turns running on into each
+    other; `bilevel`: over turns first, then inside each turn; `episode`: the whole return against V at the start."""
+    gamma: float = Field(1.0, ge=0, le=1)
+    """Discount per turn; per action token with credit `token`."""
     lam: float = Field(0.95, ge=0, le=1)
-    """Bias-variance trade over turns; 1 gives return minus value."""
+    """Bias-variance trade over turns, 1 gives return minus value; over action tokens with credit `token`, where
+    unset means 1."""
+    gamma_token: float = Field(1.0, ge=0, le=1)
+    """Discount per action token inside a turn; credit `bilevel` only."""
+    lam_token: float = Field(1.0, ge=0, le=1)
+    """Bias-variance trade inside a turn; credit `bilevel` only."""
     whiten: Literal["none", "batch"] = "batch"
     """Shift and scale the advantages of an update to mean 0 and spread 1."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _default_lam(cls, data: object) -> object:
+        if isinstance(data, dict) and data.get("credit") == "token" and "lam" not in data:
+            return {**data, "lam": 1.0}
+        return data
+
+    @model_validator(mode="after")
+    def _inside_turns_only_bilevel(self) -> "GaeSettings":
+        if self.credit != "bilevel" and (self.gamma_token, self.lam_token) != (1.0, 1.0):
+            raise ValueError(
+                f"gamma_token and lam_token have no effect with credit: {self.credit}. "
+                "Set credit: bilevel, or leave them out"
+            )
+        return self
 
 
 def gae(
     rewards: Tensor,
     mask: Tensor,
     values: Tensor,
+    token_rewards: Tensor,
+    token_mask: Tensor,
+    token_values: Tensor,
     bootstrap: Tensor,
     *,
     gamma: float,
     lam: float,
-    credit: Literal["turn", "episode"],
+    gamma_token: float,
+    lam_token: float,
+    credit: Credit,
 ) -> Advantages:
-    """Advantage of each turn by generalised advantage estimation.
-
-    Turns that were not played are skipped, they are no endings.
+    """Advantages by generalised advantage estimation, with the credit that is asked for.
 
     Args:
-        rewards: (N, T) reward of each turn.
-        mask: (N, T) bool, True on turns that were played.
-        values: (N, T) critic's estimate at the token before the turn's first action token.
+        rewards, mask, values: (N, T) per turn; `values` stand at the token before its first action token.
+        token_rewards, token_mask, token_values: (N, T, K) per action token of each turn; a token's value stands at
+            the token before it, so `values` equals `token_values[:, :, 0]`.
         bootstrap: (N,) value after the last turn, 0 where the episode ended for good.
-        gamma: discount per turn, in [0, 1].
-        lam: bias-variance trade, in [0, 1].
-        credit: `turn`, or `episode`: G(0) - V(0) on every turn with target G(0) at the first turn only.
+        gamma, lam, gamma_token, lam_token, credit: as in `GaeSettings`.
 
     Returns:
-        (N, T) advantages, exactly 0 where mask is False, not whitened; targets advantage + value.
-
-    Source: Schulman et al. 2016, arXiv:1506.02438, eq. 16, over turns.
+        Of `gae_turn`, `gae_token`, `gae_bilevel` or `gae_episode`.
     """
-    lam = 1.0 if credit == "episode" else lam
-    advantages = torch.zeros_like(rewards)
-    next_value = bootstrap
-    running = torch.zeros_like(bootstrap)
-    for t in reversed(range(rewards.shape[1])):
-        delta = rewards[:, t] + gamma * next_value - values[:, t]
-        running = torch.where(mask[:, t], delta + gamma * lam * running, running)
-        next_value = torch.where(mask[:, t], values[:, t], next_value)
-        advantages[:, t] = torch.where(mask[:, t], running, 0.0)
-    targets = torch.where(mask, advantages + values, 0.0)
-    target_mask = mask.clone()
+    if credit == "token":
+        return gae_token(token_rewards, token_mask, token_values, bootstrap, gamma=gamma, lam=lam)
+    if credit == "bilevel":
+        return gae_bilevel(
+            rewards, mask, token_mask, token_values, bootstrap,
+            gamma=gamma, lam=lam, gamma_token=gamma_token, lam_token=lam_token,
+        )  # fmt: skip
     if credit == "episode":
-        # With lam = 1 the first turn's advantage is G(0) - V(0), bootstrap included.
-        advantages = torch.where(mask, advantages[:, :1].expand_as(advantages), 0.0)
-        target_mask[:, 1:] = False
-    return Advantages(advantages, targets, target_mask)
+        return gae_episode(rewards, mask, values, bootstrap, gamma=gamma)
+    return gae_turn(rewards, mask, values, bootstrap, gamma=gamma, lam=lam)
 
 
 register_advantage("gae", GaeSettings, gae)

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from turngym.training.advantages.gae import gae
+from turngym.training.advantages.gae import Credit, gae
 from turngym.training.advantages.grpo import grpo
 from turngym.training.advantages.reinforce import reinforce
 from turngym.training.advantages.rloo import rloo
@@ -112,20 +112,23 @@ def test_reinforce_with_turn_credit_is_not_the_gradient_up_to_a_share() -> None:
     assert abs(got[0, 0] - got[1, 0]) > 0.1
 
 
-@pytest.mark.parametrize("credit", ["turn", "episode"])
-def test_gae_with_lam_1_is_unbiased_whatever_the_critic_says(credit: str) -> None:
+def gae_of_one_token_turns(rewards: Tensor, mask: Tensor, *, lam: float, credit: Credit) -> Tensor:
+    """Each action of the process is one token."""
     values = torch.tensor([[5.0, -2.0]], dtype=torch.float64).expand(SIZE, 2)
-    nothing = torch.zeros(SIZE, dtype=torch.float64)
-    got = expected_gradient(
-        lambda r, m: gae(r, m, values, nothing, gamma=1.0, lam=1.0, credit=credit).advantages  # type: ignore[arg-type]
-    )
+    got = gae(
+        rewards, mask, values, rewards.unsqueeze(-1), mask.unsqueeze(-1), values.unsqueeze(-1),
+        torch.zeros(SIZE, dtype=torch.float64), gamma=1.0, lam=lam, gamma_token=1.0, lam_token=1.0, credit=credit,
+    ).advantages  # fmt: skip
+    return got if got.dim() == 2 else got.squeeze(-1)
+
+
+@pytest.mark.parametrize("credit", ["turn", "token", "bilevel", "episode"])
+def test_gae_with_lam_1_is_unbiased_whatever_the_critic_says(credit: Credit) -> None:
+    got = expected_gradient(lambda r, m: gae_of_one_token_turns(r, m, lam=1.0, credit=credit))
     torch.testing.assert_close(got, true_gradient())
 
 
-def test_gae_with_lam_below_1_trusts_the_critic_and_is_biased_by_it() -> None:
-    values = torch.tensor([[5.0, -2.0]], dtype=torch.float64).expand(SIZE, 2)
-    nothing = torch.zeros(SIZE, dtype=torch.float64)
-    got = expected_gradient(
-        lambda r, m: gae(r, m, values, nothing, gamma=1.0, lam=0.5, credit="turn").advantages
-    )
+@pytest.mark.parametrize("credit", ["turn", "token", "bilevel"])
+def test_gae_with_lam_below_1_trusts_the_critic_and_is_biased_by_it(credit: Credit) -> None:
+    got = expected_gradient(lambda r, m: gae_of_one_token_turns(r, m, lam=0.5, credit=credit))
     assert not torch.allclose(got, true_gradient(), atol=1e-3)

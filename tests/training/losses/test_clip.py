@@ -61,3 +61,32 @@ def test_at_ratio_1_the_gradient_is_that_of_the_plain_policy_gradient() -> None:
     clip_loss(new, new.detach(), advantages, weights, clip_low=0.2, clip_high=0.2).loss.backward()
     assert new.grad is not None
     torch.testing.assert_close(new.grad, -advantages * weights)
+
+
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(ratio=st.floats(0.01, 9), advantage=st.floats(-3, 3), bound=st.floats(1.5, 4))
+def test_the_dual_clip_bounds_what_a_bad_token_loses(ratio: float, advantage: float, bound: float) -> None:
+    new = torch.tensor([math.log(ratio)], dtype=torch.float64, requires_grad=True)
+    one = torch.ones(1, dtype=torch.float64)
+    got = clip_loss(new, 0 * one, advantage * one, one, clip_low=0.2, clip_high=0.2, dual_clip=bound)
+    wanted = max(-advantage * ratio, -advantage * min(max(ratio, 0.8), 1.2))
+    if advantage < 0:
+        wanted = min(wanted, -bound * advantage)
+    assert got.loss.item() == pytest.approx(wanted, abs=1e-12)
+    assert int(got.num_dual_clipped) == (advantage < 0 and math.exp(math.log(ratio)) > bound)
+    got.loss.backward()
+    assert new.grad is not None
+    if int(got.num_dual_clipped):
+        assert new.grad.item() == 0
+
+
+def test_a_units_ratio_is_clipped_as_one() -> None:
+    # The mean of .5 and -.1 is .2: e^.2 is past 1.1 for both, though e^-.1 alone is not.
+    new = torch.tensor([0.5, -0.1], dtype=torch.float64, requires_grad=True)
+    one = torch.ones(2, dtype=torch.float64)
+    unit = torch.tensor([4, 4])
+    got = clip_loss(new, 0 * one, one, one, clip_low=0.1, clip_high=0.1, unit=unit)
+    assert got.loss.item() == pytest.approx(-2.2) and int(got.num_clipped) == 2
+    free = clip_loss(new, 0 * one, one, one, clip_low=0.9, clip_high=9.0, unit=unit).loss
+    free.backward()
+    assert new.grad is not None and new.grad.tolist() == pytest.approx([-math.exp(0.2)] * 2)

@@ -1,31 +1,26 @@
 """The update: its gradients against brute force, and all that must not change them."""
 
-import copy
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
 import torch
 from torch import Tensor
-from transformers import LlamaConfig, LlamaForCausalLM
+from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedModel
 
 from turngym.agents.language_model import LanguageModel
+from turngym.agents.transcript import Transcript
 from turngym.training.batch import RolloutBatch, rollout_batch
 from turngym.training.forward import Critic
 from turngym.training.losses.averages import Average
 from turngym.training.optimizers import OptimizerSet
 from turngym.training.settings import RlSettings
-from turngym.training.update import (
-    PolicyReport,
-    TokenColumns,
-    bootstrap_values,
-    critic_values,
-    episode_parts,
-    update_critic,
-    update_policy,
-)
+from turngym.training.update.columns import TokenColumns, ValueColumns, episode_parts, unit_ids
+from turngym.training.update.critic import update_critic
+from turngym.training.update.policy import PolicyReport, SharedCritic, update_policy
+from turngym.training.update.values import bootstrap_values, critic_values, following_prompt
 from turngym.types import Episode, PlayedTurn, Segment, Span
 
 AVERAGES: tuple[Average, ...] = ("token", "turn", "episode", "constant")
@@ -163,6 +158,7 @@ def brute(
 ) -> tuple[Tensor, float]:  # fmt: skip
     """Gradient and policy loss from DEFINITIONS section 5, token by token, each row alone."""
     model, table = model_of(), table_of(batch)
+    ratios = ratios_by_hand(model, batch, settings, old)
     units: dict[tuple[int, int], list[tuple[Tensor, Tensor]]] = {}
     m = 0
     for row in batch.rows:
@@ -173,13 +169,13 @@ def brute(
         for place in np.flatnonzero(row.action_mask):
             new = scores[place - 1, row.token_ids[place]]
             before = new.detach() if old is None else old[m].double()
-            ratio, advantage = (new - before).exp(), float(table[row.episode, row.turn[place]])
+            ratio, advantage = ratios[m], float(table[row.episode, row.turn[place]])
             low, high = settings.policy_loss.clip_low, settings.policy_loss.clip_high
             policy = torch.maximum(-advantage * ratio, -advantage * ratio.clamp(1 - low, 1 + high))
             extra = settings.entropy * (scores[place - 1].exp() * scores[place - 1]).sum()
             if reference is not None:
                 difference = new - reference[m].double()
-                extra = extra + settings.kl.beta * 0.5 * difference**2 * ratio.detach()
+                extra = extra + settings.kl.beta * 0.5 * difference**2 * (new - before).exp().detach()
             if batch.episodes[row.episode].number not in dropped:
                 units.setdefault((row.episode, int(row.turn[place])), []).append((policy, policy + extra))
             m += 1
@@ -202,6 +198,28 @@ def brute(
         [torch.zeros(p.numel()) if p.grad is None else p.grad.flatten() for p in model.parameters()]
     )
     return gradient.double(), loss
+
+
+def ratios_by_hand(
+    model: LlamaForCausalLM, batch: RolloutBatch, settings: RlSettings, old: Tensor | None
+) -> list[Tensor]:
+    """Each action token's ratio: its own, or exp of the mean difference over its turn or episode."""
+    differences: list[Tensor] = []
+    units: list[tuple[int, ...]] = []
+    for row in batch.rows:
+        ids = torch.from_numpy(row.token_ids).unsqueeze(0)
+        scores = torch.log_softmax(
+            model(input_ids=ids, use_cache=False).logits[0].double() / TEMPERATURE, dim=-1
+        )
+        for place in np.flatnonzero(row.action_mask):
+            new, m = scores[place - 1, row.token_ids[place]], len(differences)
+            differences.append(new - (new.detach() if old is None else old[m].double()))
+            unit = {"token": (m,), "turn": (row.episode, int(row.turn[place])), "episode": (row.episode,)}
+            units.append(unit[settings.policy_loss.ratio])
+    return [
+        torch.stack([d for d, other in zip(differences, units, strict=True) if other == unit]).mean().exp()
+        for unit in units
+    ]
 
 
 @pytest.mark.parametrize("average", AVERAGES)
@@ -321,13 +339,13 @@ def test_minibatches_part_the_kept_episodes_and_epochs_part_them_anew() -> None:
     columns = columns_of(batch, dropped=(2,))
     seen = []
     for epoch in range(4):
-        parts = episode_parts(columns, batch, 2, 1, 0, epoch)
+        parts = episode_parts(columns.kept, batch, 2, 1, "minibatch", 0, epoch)
         assert sorted(i for part in parts for i in part) == [0, 1, 3, 4, 5]
         assert sorted(len(part) for part in parts) == [2, 3]
         seen.append(tuple(frozenset(part) for part in parts))
     assert len(set(seen)) > 1
-    assert [set(part) for part in seen[0]] == episode_parts(columns, batch, 2, 1, 0, 0)
-    assert len(episode_parts(columns, batch, 9, 1, 0, 0)) == 5  # no empty steps
+    assert [set(part) for part in seen[0]] == episode_parts(columns.kept, batch, 2, 1, "minibatch", 0, 0)
+    assert len(episode_parts(columns.kept, batch, 9, 1, "minibatch", 0, 0)) == 5  # no empty steps
 
 
 def test_each_minibatch_is_averaged_over_itself() -> None:
@@ -337,7 +355,9 @@ def test_each_minibatch_is_averaged_over_itself() -> None:
     gradients, report = step_of(batch, columns_of(batch, old=old), settings)
     assert len(gradients) == report.steps == 4
     numbers = {episode.number for episode in batch.episodes}
-    for part, got in zip(episode_parts(columns_of(batch), batch, 2, 1, 0, 0), gradients, strict=False):
+    for part, got in zip(
+        episode_parts(columns_of(batch).kept, batch, 2, 1, "minibatch", 0, 0), gradients, strict=False
+    ):
         wanted, _ = brute(batch, settings, old=old, dropped=sorted(numbers - part))
         assert_near(got, wanted, 1e-5)
 
@@ -357,36 +377,68 @@ def value_at(critic: Critic, ids: Sequence[int]) -> float:
 
 
 def values_by_hand(critic: Critic, batch: RolloutBatch) -> Tensor:
-    """V of each turn, from all tokens before its first action token."""
-    wanted = torch.zeros(batch.mask.shape, dtype=torch.float64)
-    for i, episode in enumerate(batch.episodes):
-        for segment in episode.segments:
-            for span in segment.spans:
-                if span.author == "policy":
-                    wanted[i, span.turn] = value_at(critic, segment.token_ids[: span.start])
-    return wanted
+    """V of each action token, from all tokens before it."""
+    wanted = [
+        value_at(critic, row.token_ids[:place].tolist())
+        for row in batch.rows
+        for place in np.flatnonzero(row.action_mask)
+    ]
+    return torch.tensor(wanted, dtype=torch.float64)
 
 
 @pytest.mark.parametrize("budget", [1, 60, 10_000])
-def test_values_are_read_before_each_turn_over_all_segments(budget: int) -> None:
+def test_values_are_read_before_each_action_token_over_all_segments(budget: int) -> None:
     batch = rollout_batch(episodes_of())
     got = critic_values(critic_of(), batch, budget)
     torch.testing.assert_close(got, values_by_hand(critic_of(), batch), atol=2e-6, rtol=1e-5)
-    assert not got[~batch.mask].any()
 
 
-def test_only_token_limit_endings_bootstrap_from_the_prompt_that_would_have_followed() -> None:
-    outcomes = ("lost", "token_limit", "token_limit", "turn_limit", "won", "invalid")
+class Marks:
+    """A template whose reply is 9, the observation's length, and 8 before it where the message was cut."""
+
+    name = "marks"
+    stop_ids: tuple[int, ...] = (2,)
+
+    def open(self, transcript: Transcript, instructions: str, observation: str) -> None:
+        raise NotImplementedError
+
+    def reply(self, transcript: Transcript, observation: str, *, turn: int, cut: bool) -> None:
+        transcript.add([8] * cut + [9, len(observation)], turn=turn, author="env")
+
+    def message_ids(self, text: str) -> list[int]:
+        raise NotImplementedError
+
+
+def acted_last(episode: Episode) -> Episode:
+    """Without what stands behind the last action token."""
+    last = episode.segments[-1]
+    end = max(span.end for span in last.spans if span.author == "policy")
+    spans = tuple(span for span in last.spans if span.end <= end)
+    cut = Segment(last.token_ids[:end], last.log_probs[:end], spans)
+    return replace(episode, segments=(*episode.segments[:-1], cut))
+
+
+@pytest.mark.parametrize("budget", [1, 10_000])
+def test_endings_bootstrap_from_the_prompt_that_would_have_followed_if_they_are_asked_to(budget: int) -> None:
+    outcomes = ("lost", "token_limit", "token_limit", "turn_limit", "won", "turn_limit")
     episodes = [replace(one, outcome=o) for one, o in zip(episodes_of(), outcomes, strict=True)]  # type: ignore[arg-type]
-    batch = rollout_batch(episodes)
+    episodes[3], episodes[5] = acted_last(episodes[3]), acted_last(episodes[5])
+    for place, reason in ((3, "stop"), (5, "length")):
+        turns = episodes[place].turns
+        last = replace(turns[-1], finish_reason=reason)
+        episodes[place] = replace(episodes[place], turns=(*turns[:-1], last))
+    batch, follow = rollout_batch(episodes), following_prompt(Marks())
     wanted = torch.zeros(6, dtype=torch.float64)
     for i in (1, 2):
         wanted[i] = value_at(critic_of(), episodes[i].segments[-1].token_ids)
-    for budget in (1, 10_000):
-        got = bootstrap_values(critic_of(), batch, budget).values
-        torch.testing.assert_close(got, wanted, atol=2e-6, rtol=1e-5)
-    none = rollout_batch(episodes_of())
-    assert not bootstrap_values(critic_of(), none, 100).values.any()
+    got = bootstrap_values(critic_of(), batch, budget, outcomes=("token_limit",), following=follow).values
+    torch.testing.assert_close(got, wanted, atol=2e-6, rtol=1e-5)
+    for i, reply in ((3, (9, 1)), (5, (8, 9, 1))):
+        wanted[i] = value_at(critic_of(), (*episodes[i].segments[-1].token_ids, *reply))
+    both = ("token_limit", "turn_limit")
+    got = bootstrap_values(critic_of(), batch, budget, outcomes=both, following=follow).values  # type: ignore[arg-type]
+    torch.testing.assert_close(got, wanted, atol=2e-6, rtol=1e-5)
+    assert not bootstrap_values(critic_of(), batch, budget, outcomes=(), following=follow).values.any()
 
 
 def test_a_following_prompt_that_does_not_fit_is_read_at_the_last_token_that_does_and_counted() -> None:
@@ -397,52 +449,166 @@ def test_a_following_prompt_that_does_not_fit_is_read_at_the_last_token_that_doe
     critic = critic_of()
     whole = [value_at(critic, episode.segments[-1].token_ids[:fits]) for episode in episodes]
     critic.trunk.config.max_position_embeddings = fits
-    got = bootstrap_values(critic, batch, 10_000)
+    follow = following_prompt(Marks())
+    got = bootstrap_values(critic, batch, 10_000, outcomes=("token_limit",), following=follow)
     assert got.num_clipped == sum(length > fits for length in lengths) > 0
     torch.testing.assert_close(got.values, torch.tensor(whole, dtype=torch.float64), atol=2e-6, rtol=1e-5)
 
 
-@pytest.mark.parametrize("budget", [1, 10_000])
-def test_the_critics_gradient_is_that_of_half_the_mean_square_over_targets(budget: int) -> None:
-    batch = rollout_batch(episodes_of())
-    targets = table_of(batch)
-    mask = batch.mask.clone()
-    mask[0] = False
+def targets_of(batch: RolloutBatch, *, first_only: bool, without: int = -1) -> ValueColumns:
+    """Some targets, NaN where there is none; none for one episode, and only a turn's first token if asked."""
+    rng = np.random.default_rng(3)
+    mask = batch.token_episode != without
+    if first_only:
+        mask &= batch.token_place == 0
+    targets = torch.from_numpy(rng.normal(size=batch.num_tokens))
+    old = torch.from_numpy(rng.normal(size=batch.num_tokens))
     targets[~mask] = torch.nan
-    critic = critic_of()
+    return ValueColumns(targets, mask, old)
+
+
+def value_loss_by_hand(
+    critic: Critic, batch: RolloutBatch, columns: ValueColumns, clip: float | None
+) -> Tensor:
+    """Half the mean square over all targets, each value from a forward pass of its own; with gradient."""
+    losses, m = [], 0
+    for row in batch.rows:
+        for place in np.flatnonzero(row.action_mask):
+            if columns.mask[m]:
+                ids = torch.from_numpy(row.token_ids[:place]).unsqueeze(0)
+                hidden = critic.trunk(input_ids=ids, use_cache=False).last_hidden_state[0, -1]
+                value, old, target = (
+                    critic.head(hidden).squeeze(),
+                    float(columns.old[m]),
+                    float(columns.targets[m]),
+                )
+                error = (value - target) ** 2
+                if clip is not None:
+                    held = min(max(float(value.detach()), old - clip), old + clip)
+                    inside = abs(float(value.detach()) - old) < clip
+                    error = torch.maximum(
+                        error, (value - target if inside else value * 0 + held - target) ** 2
+                    )
+                losses.append(0.5 * error)
+            m += 1
+    return torch.stack(losses).mean()
+
+
+@pytest.mark.parametrize("budget", [1, 10_000])
+@pytest.mark.parametrize("first_only", [True, False])
+@pytest.mark.parametrize("clip", [None, 0.5])
+def test_the_critics_gradient_is_that_of_half_the_mean_square_over_targets(
+    budget: int, first_only: bool, clip: float | None
+) -> None:
+    batch = rollout_batch(episodes_of())
+    columns = targets_of(batch, first_only=first_only, without=0)
+    critic, twin = critic_of(), critic_of()
     optimizer = Kept(critic)
-    settings = settings_of(value_weight=0.5, tokens_per_batch=budget)
-    report = update_critic(critic, batch, targets, mask, settings, optimizer, seed=1, update=0)
-    twin = copy.deepcopy(critic_of())
-    losses = []
-    for i, episode in enumerate(batch.episodes):
-        for segment in episode.segments:
-            for span in segment.spans:
-                if span.author == "policy" and mask[i, span.turn]:
-                    ids = torch.tensor([segment.token_ids[: span.start]])
-                    value = twin.head(twin.trunk(input_ids=ids, use_cache=False).last_hidden_state[0, -1])
-                    losses.append(0.5 * (value.squeeze() - targets[i, span.turn]) ** 2)
-    loss = torch.stack(losses).mean()
+    settings = settings_of(value_weight=0.5, tokens_per_batch=budget, critic={"value_clip": clip})
+    report = update_critic(critic, batch, columns, settings, optimizer, seed=1, update=0)
+    loss = value_loss_by_hand(twin, batch, columns, clip)
     (0.5 * loss).backward()
-    wanted = torch.cat(
-        [torch.zeros(p.numel()) if p.grad is None else p.grad.flatten() for p in twin.parameters()]
-    )
-    assert_near(optimizer.gradients[0], wanted.double(), 3e-6)
+    assert_near(optimizer.gradients[0], gradient_of(twin), 3e-6)
     assert report.steps == 1 and report.value_loss == pytest.approx(float(loss.detach()), rel=1e-5)
+
+
+def gradient_of(model: torch.nn.Module) -> Tensor:
+    parts = [torch.zeros(p.numel()) if p.grad is None else p.grad.flatten() for p in model.parameters()]
+    return torch.cat(parts).double()
 
 
 def test_a_critic_without_targets_takes_no_step() -> None:
     batch = rollout_batch(episodes_of())
     critic = critic_of()
     optimizer = Kept(critic)
-    report = update_critic(
-        critic,
-        batch,
-        table_of(batch),
-        torch.zeros_like(batch.mask),
-        settings_of(),
-        optimizer,
-        seed=1,
-        update=0,
-    )
+    none = replace(targets_of(batch, first_only=True), mask=torch.zeros(batch.num_tokens, dtype=torch.bool))
+    report = update_critic(critic, batch, none, settings_of(), optimizer, seed=1, update=0)
     assert report.steps == 0 and optimizer.gradients == []
+
+
+def shared_critic_of(lm: LanguageModel) -> Critic:
+    critic = Critic(cast(PreTrainedModel, lm.model.base_model), shares_trunk=True)
+    with torch.no_grad():
+        critic.head.weight.copy_(torch.linspace(-1, 1, 16))
+    return critic
+
+
+@pytest.mark.parametrize("budget", [1, 10_000])
+def test_a_shared_critics_loss_reaches_the_trunk_together_with_the_policys(budget: int) -> None:
+    batch = rollout_batch(episodes_of())
+    settings = settings_of(value_weight=0.5, tokens_per_batch=budget)
+    lm = LanguageModel.of(model_of())
+    critic, columns = shared_critic_of(lm), targets_of(batch, first_only=True)
+    assert [name for name, _ in critic.named_parameters()] == ["head.weight", "head.bias"]
+    policy_steps, head_steps = Kept(lm.model), Kept(critic.head)
+    report = update_policy(
+        lm, batch, columns_of(batch), settings, policy_steps, temperature=TEMPERATURE, seed=1, update=0,
+        shared=SharedCritic(critic, head_steps, columns, trains_policy=True),
+    )  # fmt: skip
+    twin = LanguageModel.of(model_of())
+    twin_critic = shared_critic_of(twin)
+    loss = value_loss_by_hand(twin_critic, batch, columns, None)
+    (0.5 * loss).backward()
+    policy_gradient, policy_loss = brute(batch, settings)
+    assert_near(policy_steps.gradients[0], policy_gradient + gradient_of(twin.model), 5e-6)
+    assert_near(head_steps.gradients[0], gradient_of(twin_critic.head), 3e-6)
+    assert report.policy_loss == pytest.approx(policy_loss, rel=1e-5, abs=1e-6)
+    assert report.value_loss == pytest.approx(float(loss.detach()), rel=1e-5)
+    assert report.critic_grad_norm == pytest.approx(float(head_steps.gradients[0].norm()))
+
+
+def test_while_a_shared_critic_warms_up_its_head_learns_alone() -> None:
+    batch = rollout_batch(episodes_of())
+    lm = LanguageModel.of(model_of())
+    critic = shared_critic_of(lm)
+    policy_steps, head_steps = Kept(lm.model), Kept(critic.head)
+    columns = targets_of(batch, first_only=False)
+    report = update_policy(
+        lm, batch, columns_of(batch), settings_of(), policy_steps, temperature=TEMPERATURE, seed=1, update=0,
+        shared=SharedCritic(critic, head_steps, columns, trains_policy=False),
+    )  # fmt: skip
+    assert policy_steps.gradients == [] and report.steps == 1 and report.policy_loss == 0
+    assert all(param.grad is None for param in lm.model.parameters())
+    twin = shared_critic_of(LanguageModel.of(model_of()))
+    (0.5 * value_loss_by_hand(twin, batch, columns, None)).backward()
+    assert_near(head_steps.gradients[0], gradient_of(twin.head), 3e-6)
+
+
+@pytest.mark.parametrize("ratio", ["turn", "episode"])
+@pytest.mark.parametrize("budget", [1, 40, 10_000])
+def test_a_ratio_of_turns_or_episodes_equals_the_definition_however_the_step_is_cut(
+    ratio: str, budget: int
+) -> None:
+    batch = rollout_batch(episodes_of(3))
+    rng = np.random.default_rng(1)
+    near = current(batch)
+    old = (near + torch.from_numpy(rng.normal(scale=0.3, size=len(near)))).float()
+    loss = {"ratio": ratio, "clip_low": 0.05, "clip_high": 0.1}
+    settings = settings_of(policy_loss=loss, average="episode", tokens_per_batch=budget)
+    (got,), report = step_of(batch, columns_of(batch, old=old), settings)
+    wanted, value = brute(batch, settings, old=old)
+    assert_near(got, wanted, 3e-6)
+    assert report.policy_loss == pytest.approx(value, rel=1e-5, abs=1e-6)
+    assert 0 < report.clip_share < 1
+
+
+def test_mismatch_weights_touch_the_policy_term_alone() -> None:
+    batch = rollout_batch(episodes_of(3))
+    columns = columns_of(batch)
+    weights = torch.linspace(0.1, 2.0, batch.num_tokens)
+    weighed = replace(columns, mismatch=weights)
+    scaled = replace(columns, advantages=columns.advantages * weights)
+    settings = settings_of(entropy=0.3)
+    (got,), _ = step_of(batch, weighed, settings)
+    (wanted,), _ = step_of(batch, scaled, settings)
+    assert_near(got, wanted)
+
+
+def test_units_have_an_id_each() -> None:
+    batch = rollout_batch(episodes_of())
+    assert unit_ids(batch, "token") is None
+    turns, episodes = unit_ids(batch, "turn"), unit_ids(batch, "episode")
+    assert turns is not None and episodes is not None
+    pairs = list(zip(batch.token_episode.tolist(), batch.token_turn.tolist(), strict=True))
+    assert len(set(turns.tolist())) == len(set(pairs)) == len(set(zip(turns.tolist(), pairs, strict=True)))
+    assert episodes.tolist() == batch.token_episode.tolist()

@@ -1,0 +1,1 @@
+"""One update: episodes with advantages become optimizer steps of policy and critic."""
