@@ -157,11 +157,9 @@ def _policy_update(
     """The policy's steps, unless its critic still warms up alone."""
     done, critic = session.state.stage_updates, learner.critic
     warms_up = critic is not None and done < settings.critic.warmup_updates
-    shared = None
-    if settings.critic.shared and critic is not None and learner.critic_optimizer is not None:
-        if told.values is None:
-            raise AssertionError("a critic has its targets")
-        shared = SharedCritic(critic, learner.critic_optimizer, told.values, trains_policy=not warms_up)
+    shared, optimizer = None, learner.critic_optimizer
+    if settings.critic.shared and critic is not None and optimizer is not None and told.values is not None:
+        shared = SharedCritic(critic, optimizer, told.values, trains_policy=not warms_up)
     if warms_up and shared is None:
         return {}
     report = update_policy(
